@@ -1,0 +1,1 @@
+"""The cloud service: takes envelopes in, interprets them, and publishes what it found."""

@@ -1,0 +1,151 @@
+"""Every error Docferry raises on purpose.
+
+    DocferryError                     code, reason, remedy; `retryable` says whether the same call may succeed later
+    ├── InputError                    what was handed in cannot be used
+    │   ├── UnreadableImage           empty, truncated, not an image, a format we do not read
+    │   ├── ImageTooLarge             more pixels or bytes than the stated limit
+    │   └── NotFound                  a file or a resource that is not there
+    ├── ConfigurationError            an unknown key, a wrong value, a missing extra
+    ├── ModelError                    a model that is missing, damaged or has the wrong hash
+    ├── EnvelopeError                 an envelope that breaks the contract
+    │   ├── EnvelopeTooLarge          over the limit in size, or in ratio when unpacked
+    │   └── UnsupportedVersion        a peer that speaks a protocol we do not
+    ├── Conflict                      the same id with a different body; a state that forbids the call
+    ├── Unauthenticated               no token, or one that nobody issued
+    ├── Unimplemented                 in the contract, not yet in this release
+    ├── Overloaded                    a bounded queue is full; try again after `retry_after` seconds
+    ├── StorageFull                   the disk or the stated ceiling is reached; nothing was taken
+    ├── Unavailable                   the other end cannot be reached
+    └── EngineError                   the engine failed on this document
+"""
+
+from __future__ import annotations
+
+
+class DocferryError(Exception):
+    """Base of all; its text names the thing, the reason and the remedy.
+
+    Args:
+        reason: What is wrong, naming the thing.
+        remedy: What the reader can do about it.
+        metadata: Everything dynamic in the reason, by key (AIP-193).
+    """
+
+    code = "INTERNAL"
+    retryable = False
+
+    def __init__(self, reason: str, *, remedy: str = "", **metadata: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.remedy = remedy
+        self.metadata = metadata
+
+    def __str__(self) -> str:
+        return f"{self.reason} ({self.remedy})" if self.remedy else self.reason
+
+    def as_dict(self) -> dict[str, str]:
+        """The `error` object of a failed document in `--json` output."""
+        return {"code": self.code, "reason": self.reason, "remedy": self.remedy}
+
+
+class InputError(DocferryError):
+    """What was handed in cannot be used."""
+
+    code = "INVALID_INPUT"
+
+
+class UnreadableImage(InputError):
+    """Empty, truncated, not an image, or a format we do not read."""
+
+    code = "UNREADABLE_IMAGE"
+
+
+class ImageTooLarge(InputError):
+    """More pixels or bytes than the stated limit."""
+
+    code = "IMAGE_TOO_LARGE"
+
+
+class NotFound(InputError):
+    """A file or a resource that is not there."""
+
+    code = "NOT_FOUND"
+
+
+class ConfigurationError(DocferryError):
+    """An unknown key, a wrong value, a missing extra."""
+
+    code = "CONFIGURATION"
+
+
+class ModelError(DocferryError):
+    """A model that is missing, damaged or has the wrong hash."""
+
+    code = "MODEL"
+
+
+class EnvelopeError(DocferryError):
+    """An envelope that breaks the contract."""
+
+    code = "INVALID_ENVELOPE"
+
+
+class EnvelopeTooLarge(EnvelopeError):
+    """Over the limit in size, or in ratio when unpacked."""
+
+    code = "ENVELOPE_TOO_LARGE"
+
+
+class UnsupportedVersion(EnvelopeError):
+    """A peer that speaks a protocol version we do not."""
+
+    code = "UNSUPPORTED_VERSION"
+
+
+class Conflict(DocferryError):
+    """The same id with a different body, or a state that forbids the call."""
+
+    code = "CONFLICT"
+
+
+class Unauthenticated(DocferryError):
+    """No token, or one that nobody issued."""
+
+    code = "UNAUTHENTICATED"
+
+
+class Unimplemented(DocferryError):
+    """In the contract, not yet in this release."""
+
+    code = "UNIMPLEMENTED"
+
+
+class Overloaded(DocferryError):
+    """A bounded queue is full; try again after `retry_after` seconds."""
+
+    code = "OVERLOADED"
+    retryable = True
+
+    def __init__(self, reason: str, *, retry_after: float, remedy: str = "", **metadata: str) -> None:
+        super().__init__(reason, remedy=remedy or f"try again in {retry_after:g} s", **metadata)
+        self.retry_after = retry_after
+
+
+class StorageFull(DocferryError):
+    """The disk or the stated ceiling is reached; nothing was taken."""
+
+    code = "STORAGE_FULL"
+    retryable = True
+
+
+class Unavailable(DocferryError):
+    """The other end cannot be reached."""
+
+    code = "UNAVAILABLE"
+    retryable = True
+
+
+class EngineError(DocferryError):
+    """The engine failed on this document."""
+
+    code = "ENGINE"
