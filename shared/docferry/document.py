@@ -115,7 +115,7 @@ class Quality:
     """What the picture is like, measured on the prepared page.
 
     Attributes:
-        sharpness: Variance of the Laplacian of the page scaled to 1000 px on its long side, 8-bit grey; higher is sharper.
+        sharpness: Variance of the Laplacian, 8-bit grey, page scaled to 1000 px on its long side.
         brightness: Mean grey, 0..1.
         contrast: Spread between the 5th and 95th percentile of grey, 0..1.
         text_height: Median height of a text line in pixels of the prepared page; 0 if no line was found.
@@ -164,7 +164,7 @@ class Field:
     Attributes:
         name: merchant, address, date, total, then invoice_number, currency, subtotal, tax, ...
         value: As printed, several lines joined by a space.
-        normalized: Amounts as a plain decimal (`9.00`), dates as ISO 8601, otherwise the value with its spaces collapsed.
+        normalized: Amounts as a plain decimal (`9.00`), dates as ISO 8601, else the value, spaces collapsed.
         confidence: Probability that the value is right, 0..1.
         evidence: The lines it was read from.
     """

@@ -1,22 +1,23 @@
 """Every error Docferry raises on purpose.
 
-    DocferryError                     code, reason, remedy; `retryable` says whether the same call may succeed later
-    ├── InputError                    what was handed in cannot be used
-    │   ├── UnreadableImage           empty, truncated, not an image, a format we do not read
-    │   ├── ImageTooLarge             more pixels or bytes than the stated limit
-    │   └── NotFound                  a file or a resource that is not there
-    ├── ConfigurationError            an unknown key, a wrong value, a missing extra
-    ├── ModelError                    a model that is missing, damaged or has the wrong hash
-    ├── EnvelopeError                 an envelope that breaks the contract
-    │   ├── EnvelopeTooLarge          over the limit in size, or in ratio when unpacked
-    │   └── UnsupportedVersion        a peer that speaks a protocol we do not
-    ├── Conflict                      the same id with a different body; a state that forbids the call
-    ├── Unauthenticated               no token, or one that nobody issued
-    ├── Unimplemented                 in the contract, not yet in this release
-    ├── Overloaded                    a bounded queue is full; try again after `retry_after` seconds
-    ├── StorageFull                   the disk or the stated ceiling is reached; nothing was taken
-    ├── Unavailable                   the other end cannot be reached
-    └── EngineError                   the engine failed on this document
+DocferryError                     code, reason, remedy; `retryable` says whether the same call may succeed later
+├── InputError                    what was handed in cannot be used
+│   ├── UnreadableImage           empty, truncated, not an image, a format we do not read
+│   ├── ImageTooLarge             more pixels or bytes than the stated limit
+│   └── NotFound                  a file or a resource that is not there
+├── ConfigurationError            an unknown key, a wrong value, a missing extra
+├── ModelError                    a model that is missing, damaged or has the wrong hash
+├── EnvelopeError                 an envelope that breaks the contract
+│   ├── EnvelopeTooLarge          over the limit in size, or in ratio when unpacked
+│   └── UnsupportedVersion        a peer that speaks a protocol we do not
+├── Conflict                      the same id with a different body; a state that forbids the call
+├── HistoryGone                   the events asked for are no longer kept
+├── Unauthenticated               no token, or one that nobody issued
+├── Unimplemented                 in the contract, not yet in this release
+├── Overloaded                    a bounded queue is full; try again after `retry_after` seconds
+├── StorageFull                   the disk or the stated ceiling is reached; nothing was taken
+├── Unavailable                   the other end cannot be reached
+└── EngineError                   the engine failed on this document
 """
 
 from __future__ import annotations
@@ -106,6 +107,12 @@ class Conflict(DocferryError):
     """The same id with a different body, or a state that forbids the call."""
 
     code = "CONFLICT"
+
+
+class HistoryGone(DocferryError):
+    """The events asked for are no longer kept: list again, then watch from now."""
+
+    code = "HISTORY_GONE"
 
 
 class Unauthenticated(DocferryError):

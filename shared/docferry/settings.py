@@ -31,9 +31,7 @@ class Setting:
     maximum: float | None = None
 
 
-def load(
-    table: Sequence[Setting], file: Path | None, environment: Mapping[str, str] | None = None
-) -> dict[str, Any]:
+def load(table: Sequence[Setting], file: Path | None, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Values by dotted name: defaults, then the file, then the environment.
 
     Raises:
@@ -72,9 +70,7 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ConfigurationError(
-            f"{file}: no such file", remedy="give the path of a TOML file with --config"
-        ) from None
+        raise ConfigurationError(f"{file}: no such file", remedy="give the path of a TOML file with --config") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{file}: not valid TOML: {error}", remedy="correct the line it names") from None
 
@@ -91,7 +87,7 @@ def _flatten(tree: Mapping[str, Any], known: Mapping[str, Setting], prefix: str 
 
 
 def _checked(setting: Setting, value: Any, source: str) -> Any:
-    wanted = type(setting.default)
+    wanted: type = type(setting.default)
     if wanted is float and type(value) is int:
         value = float(value)
     if type(value) is not wanted:
@@ -100,10 +96,11 @@ def _checked(setting: Setting, value: Any, source: str) -> Any:
             remedy=f"{setting.name} takes a {wanted.__name__}, e.g. {_shown(setting.default)}",
             setting=setting.name,
         )
-    low, high = setting.minimum, setting.maximum
-    if (low is not None and value < low) or (high is not None and value > high):
+    if isinstance(value, (int, float)) and not _within(setting, value):
         raise ConfigurationError(
-            f"{source}: {setting.name} is {value!r}", remedy=f"allowed:{_range(setting)}", setting=setting.name
+            f"{source}: {setting.name} is {value!r}",
+            remedy=f"allowed:{_range(setting)}",
+            setting=setting.name,
         )
     return value
 
@@ -134,6 +131,11 @@ def _shown(value: Value) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def _within(setting: Setting, value: float) -> bool:
+    low, high = setting.minimum, setting.maximum
+    return (low is None or value >= low) and (high is None or value <= high)
 
 
 def _range(setting: Setting) -> str:

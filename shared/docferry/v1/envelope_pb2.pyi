@@ -350,17 +350,17 @@ class PackedPage(_message.Message):
 
     @_builtins.property
     def line_boxes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Line boxes in 1/4096: x0 and y0 as differences from the line before, then width and height.
-        For a line that is not upright these are its first point and zero sizes, and `polygons` holds the rest.
-        """
+        """Upright boxes around the lines in 1/4096: x0 and y0 as differences from the line before, then width and height."""
 
     @_builtins.property
     def slanted(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Indices of the lines that are not upright."""
+        """Indices of the lines whose polygon is not their box."""
 
     @_builtins.property
     def polygons(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """For each slanted line, eight numbers in 1/4096: x, y of its four points."""
+        """For each slanted line, eight numbers in 1/4096: how far its four points lie from the corners of its box
+        (top left, top right, bottom right, bottom left), x then y of each.
+        """
 
     def __init__(
         self,
