@@ -24,6 +24,9 @@ MAX_CHUNK_BYTES = 512 << 10
 UNARY_DEADLINE_S = 30.0
 """Deadline of every unary call unless the caller states another."""
 
+WATCH_DEADLINE_S = 35 * 60.0
+"""Deadline of a stream of events; the server ends it before that, and the client goes on by its resume token."""
+
 _MAX_MESSAGE_BYTES = MAX_ENVELOPE_BYTES + (64 << 10)
 _MAX_ANSWER_BYTES = 16 << 20
 

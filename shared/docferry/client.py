@@ -1,0 +1,260 @@
+"""The client SDK: submit a document, wait for its analysis, watch what happens.
+
+async with Client.connect("127.0.0.1:50051") as client:
+    analysis = await client.submit_file(Path("receipt.jpg"))
+    analysis = await client.wait(analysis.analysis_id, within=60)
+    for field in analysis.versions[-1].interpretation.document.fields:
+        print(field.name, field.normalized, field.confidence)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import mimetypes
+import random
+import uuid
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+import grpc
+import grpc.aio
+from google.protobuf.message import Message
+
+from docferry.channel import (
+    MAX_CHUNK_BYTES,
+    PROTOCOL_VERSION,
+    UNARY_DEADLINE_S,
+    WATCH_DEADLINE_S,
+    call_metadata,
+    open_channel,
+)
+from docferry.envelope import MAX_PART_BYTES
+from docferry.errors import DocferryError, ImageTooLarge, NotFound, Unavailable, UnreadableImage
+from docferry.status import error_from_rpc
+from docferry.v1 import analysis_pb2, analysis_service_pb2, envelope_pb2, event_pb2
+
+_SERVICE = "/docferry.v1.AnalysisService"
+_FINISHED = frozenset(
+    {
+        analysis_pb2.Analysis.STATE_SUCCEEDED,
+        analysis_pb2.Analysis.STATE_FAILED,
+        analysis_pb2.Analysis.STATE_CANCELLED,
+    }
+)
+_INLINE_BYTES = 256 << 10
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 15.0
+_WatchResponse = analysis_service_pb2.AnalysisServiceWatchResponse
+Answer = TypeVar("Answer", bound=Message)
+Progress = Callable[[int, int], None]
+"""Called with bytes sent so far and bytes in all."""
+
+
+class Client:
+    """Talks to one service over one channel. Use as an async context manager, within one event loop.
+
+    Every failed call raises the `DocferryError` it stands for.
+    """
+
+    def __init__(self, channel: grpc.aio.Channel, *, token: str = "") -> None:
+        self._channel = channel
+        self._metadata = call_metadata(token)
+
+    @classmethod
+    def connect(cls, target: str, *, token: str = "", ca: Path | None = None) -> Self:
+        """A client of the service at `target` (HOST:PORT); nothing is sent before the first call."""
+        return cls(open_channel(target, token=token, ca=ca), token=token)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the channel."""
+        await self._channel.close()
+
+    async def submit(self, request: analysis_service_pb2.SubmitRequest | bytes) -> analysis_pb2.Analysis:
+        """Submit an envelope; bytes are a serialized SubmitRequest and go out exactly as they are."""
+        raw = request if isinstance(request, bytes) else request.SerializeToString()
+        response = await self._call("Submit", raw, analysis_service_pb2.SubmitResponse)
+        return response.analysis
+
+    async def supply(
+        self, analysis_id: str, part_id: str, data: bytes, *, offset: int = 0, progress: Progress | None = None
+    ) -> int:
+        """Send the bytes of an announced part from `offset` on, in chunks; gives the bytes of all messages sent."""
+        sent, digest = 0, hashlib.sha256(data).digest()
+        while offset < len(data):
+            request = analysis_service_pb2.SupplyRequest(
+                analysis_id=analysis_id,
+                part_id=part_id,
+                offset=offset,
+                total_size=len(data),
+                sha256=digest,
+                data=data[offset : offset + MAX_CHUNK_BYTES],
+            ).SerializeToString()
+            response = await self._call("Supply", request, analysis_service_pb2.SupplyResponse)
+            sent += len(request)
+            if response.received <= offset and response.received < len(data):
+                raise Unavailable(
+                    f"the service took no bytes of part {part_id} at {offset}", remedy="send the part again"
+                )
+            offset = response.received
+            if progress is not None:
+                progress(offset, len(data))
+        return sent
+
+    async def submit_file(
+        self,
+        path: Path,
+        *,
+        effort: envelope_pb2.Effort.ValueType = envelope_pb2.EFFORT_AUTO,
+        request_id: str = "",
+        progress: Progress | None = None,
+    ) -> analysis_pb2.Analysis:
+        """Submit a file as it is, without an edge; large files go in resumable chunks.
+
+        Give the same `request_id` to send the same file again without making a second analysis.
+        """
+        data = read_file(path)
+        envelope = original_envelope(path.name, data, request_id=request_id or str(uuid.uuid4()), effort=effort)
+        analysis = await self.submit(analysis_service_pb2.SubmitRequest(envelope=envelope))
+        for want in analysis.wants:
+            await self.supply(analysis.analysis_id, want.part_id, data, offset=want.received, progress=progress)
+        return analysis
+
+    async def get(self, analysis_id: str = "", *, document_id: str = "") -> analysis_pb2.Analysis:
+        """One analysis by its id or by its document's."""
+        request = analysis_service_pb2.AnalysisServiceGetRequest(analysis_id=analysis_id, document_id=document_id)
+        response = await self._call("Get", request.SerializeToString(), analysis_service_pb2.AnalysisServiceGetResponse)
+        return response.analysis
+
+    async def delete(self, analysis_id: str) -> None:
+        """Delete an analysis and all its data now."""
+        request = analysis_service_pb2.AnalysisServiceDeleteRequest(analysis_id=analysis_id)
+        await self._call("Delete", request.SerializeToString(), analysis_service_pb2.AnalysisServiceDeleteResponse)
+
+    async def watch(
+        self, resume_token: str = "", *, analysis_id: str = "", live_only: bool = False
+    ) -> AsyncIterator[event_pb2.Event]:
+        """Events in order, for ever: a broken stream is taken up again where it stopped."""
+        pause = _FIRST_PAUSE_S
+        while True:
+            request = analysis_service_pb2.AnalysisServiceWatchRequest(
+                resume_token=resume_token, analysis_id=analysis_id, live_only=live_only
+            )
+            try:
+                async for response in self._stream("Watch", request):
+                    pause, live_only = _FIRST_PAUSE_S, False
+                    if response.HasField("heartbeat"):
+                        resume_token = response.heartbeat.resume_token
+                        continue
+                    yield response.event
+                    resume_token = response.event.resume_token
+            except Unavailable:
+                await asyncio.sleep(random.uniform(0, pause))  # noqa: S311 - jitter, not a secret
+                pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+    async def wait(self, analysis_id: str, *, within: float = 300.0) -> analysis_pb2.Analysis:
+        """The finished analysis.
+
+        Raises:
+            Unavailable: It did not finish within `within` seconds.
+        """
+        try:
+            async with asyncio.timeout(within):
+                async for event in self.watch(analysis_id=analysis_id):
+                    if event.state in _FINISHED:
+                        break
+                return await self.get(analysis_id)
+        except TimeoutError:
+            raise Unavailable(
+                f"analysis {analysis_id} did not finish within {within:g} s",
+                remedy=f"ask later: docferry get {analysis_id}",
+            ) from None
+
+    async def _call(self, method: str, request: bytes, answer: type[Answer]) -> Answer:
+        call: grpc.aio.UnaryUnaryMultiCallable[bytes, Answer] = self._channel.unary_unary(
+            f"{_SERVICE}/{method}", request_serializer=None, response_deserializer=answer.FromString
+        )
+        try:
+            return await call(request, timeout=UNARY_DEADLINE_S, metadata=self._metadata)
+        except grpc.aio.AioRpcError as failure:
+            raise error_from_rpc(failure) from None
+
+    async def _stream(self, method: str, request: Message) -> AsyncIterator[_WatchResponse]:
+        multi: grpc.aio.UnaryStreamMultiCallable[bytes, _WatchResponse] = self._channel.unary_stream(
+            f"{_SERVICE}/{method}", request_serializer=None, response_deserializer=_WatchResponse.FromString
+        )
+        call = multi(request.SerializeToString(), timeout=WATCH_DEADLINE_S, metadata=self._metadata)
+        try:
+            async for response in call:
+                yield response
+        except grpc.aio.AioRpcError as failure:
+            raise error_from_rpc(failure) from None
+        finally:
+            call.cancel()
+
+
+def finished(state: analysis_pb2.Analysis.State.ValueType) -> bool:
+    """Whether an analysis in `state` will change its state no more."""
+    return state in _FINISHED
+
+
+def original_envelope(
+    name: str, data: bytes, *, request_id: str, effort: envelope_pb2.Effort.ValueType
+) -> envelope_pb2.Envelope:
+    """The envelope that sends a file as it is: inside when small, announced when large."""
+    part = envelope_pb2.Part(
+        part_id="original",
+        kind=envelope_pb2.PART_KIND_ORIGINAL,
+        media_type=mimetypes.guess_type(name)[0] or "application/octet-stream",
+        size=len(data),
+        sha256=hashlib.sha256(data).digest(),
+        data=data if len(data) <= _INLINE_BYTES else b"",
+    )
+    reason = envelope_pb2.RouteReason(code="NO_EDGE", detail="submitted without an edge: the file went up as it is")
+    return envelope_pb2.Envelope(
+        request_id=request_id,
+        # The same request must be the same body, so the document's id follows from the request's.
+        document_id=str(uuid.uuid5(uuid.UUID(request_id), "document")),
+        protocol_version=PROTOCOL_VERSION,
+        file_name=name[:255],
+        original_bytes=len(data),
+        parts=[part],
+        route=envelope_pb2.Route(decision=envelope_pb2.ROUTE_DECISION_ORIGINAL, reasons=[reason], risk=1.0),
+        effort=effort,
+    )
+
+
+def read_file(path: Path) -> bytes:
+    """The bytes of a file a user named.
+
+    Raises:
+        NotFound: There is no such file.
+        UnreadableImage: It is empty, a folder, or may not be read.
+        ImageTooLarge: It is larger than a part may be.
+    """
+    try:
+        size = path.stat().st_size
+        if size > MAX_PART_BYTES:
+            raise ImageTooLarge(
+                f"{path}: {size} bytes", remedy=f"files up to {MAX_PART_BYTES >> 20} MiB are taken", file=str(path)
+            )
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise NotFound(f"{path}: no such file", remedy="check the name", file=str(path)) from None
+    except OSError as error:
+        raise UnreadableImage(f"{path}: {error.strerror}", remedy="give a readable file", file=str(path)) from None
+    if not data:
+        raise UnreadableImage(f"{path}: the file is empty", remedy="take the picture again", file=str(path))
+    return data
+
+
+__all__ = ["Client", "DocferryError", "finished", "original_envelope", "read_file"]
