@@ -1,8 +1,8 @@
 """The envelope's structure: a reading packed by columns, quantised, delta-coded and compressed.
 
 What is lost on the way is stated: geometry is rounded to 1/4096 of the page, scores and confidences to 1/255, and
-line breaks inside a line's text become spaces. Everything else comes back as it was (region and line ids are made
-anew by their order, as the reader makes them).
+line breaks inside a line's text become spaces. Everything else comes back as it was, region and line ids too, as
+long as they are the reader's (r1, r2, ...; r1.l1, r1.l2, ... with gaps); others are numbered anew.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 import zstandard
 from google.protobuf.message import DecodeError
@@ -151,6 +152,13 @@ def _pack_page(page: Page) -> pb.PackedPage:
     bounds = [_bounds(polygon) for polygon in polygons]
     away = [_from_corners(polygon, box) for polygon, box in zip(polygons, bounds, strict=True)]
     slanted = [index for index, offsets in enumerate(away) if any(offsets)]
+    regions = _numbers([region.id for region in page.regions], "r")
+    numbers = [
+        number
+        for order, region in enumerate(page.regions)
+        for number in _numbers([line.id for line in region.lines], f"r{regions[order]}.l")
+    ]
+    starts = _starts([len(region.lines) for region in page.regions])
     calibrated = bool(lines) and all(line.confidence is not None for line in lines)
     return pb.PackedPage(
         width=page.width,
@@ -166,6 +174,8 @@ def _pack_page(page: Page) -> pb.PackedPage:
         polygons=[number for index in slanted for number in away[index]],
         scores=bytes(_byte(line.score) for line in lines),
         confidences=bytes(_byte(line.confidence or 0.0) for line in lines) if calibrated else b"",
+        region_skips=_skips(regions, frozenset()),
+        line_skips=_skips(numbers, starts),
     )
 
 
@@ -183,6 +193,8 @@ def _unpack_page(packed: pb.PackedPage, provenance: str) -> Page:
     if packed.confidences:
         _same("confidences", len(packed.confidences), total)
     polygons = list(_polygons(packed, total))
+    numbers = _unskips(packed.region_skips, count, frozenset())
+    places = _unskips(packed.line_skips, total, _starts(packed.region_lines))
     boxes = list(_undeltas(packed.region_boxes, 4))
     regions: list[Region] = []
     start = 0
@@ -190,7 +202,7 @@ def _unpack_page(packed: pb.PackedPage, provenance: str) -> Page:
         end = start + packed.region_lines[order]
         lines = tuple(
             Line(
-                id=f"r{order + 1}.l{index - start + 1}",
+                id=f"r{numbers[order]}.l{places[index]}",
                 text=texts[index],
                 polygon=polygons[index],
                 score=packed.scores[index] / 255,
@@ -202,7 +214,7 @@ def _unpack_page(packed: pb.PackedPage, provenance: str) -> Page:
         x0, y0, x1, y1 = boxes[order]
         regions.append(
             Region(
-                id=f"r{order + 1}",
+                id=f"r{numbers[order]}",
                 type=region_type_from_proto(packed.region_types[order]),
                 box=(_unit(x0), _unit(y0), _unit(max(x0, x1)), _unit(max(y0, y1))),
                 order=order,
@@ -225,6 +237,42 @@ def _polygons(packed: pb.PackedPage, total: int) -> Iterator[Polygon]:
         away = packed.polygons[start : start + 8] if start is not None else (0,) * 8
         a, b, c, d = ((_unit(x + away[2 * k]), _unit(y + away[2 * k + 1])) for k, (x, y) in enumerate(corners))
         yield a, b, c, d
+
+
+def _numbers(names: Sequence[str], prefix: str) -> list[int]:
+    """The numbers in the reader's own names; 1, 2, ... if any is not one of them."""
+    digits = [name.removeprefix(prefix) if name.startswith(prefix) else "" for name in names]
+    # Bounded, so that a strange name cannot make a number the wire has no room for.
+    numbers = [int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0 for text in digits]
+    ours = all(f"{prefix}{number}" == name for number, name in zip(numbers, names, strict=True))
+    rising = all(a < b for a, b in pairwise([0, *numbers]))
+    return numbers if ours and rising else list(range(1, len(names) + 1))
+
+
+def _starts(lengths: Sequence[int]) -> frozenset[int]:
+    """Indices at which numbering begins anew."""
+    return frozenset(accumulate(lengths, initial=0))
+
+
+def _skips(numbers: Sequence[int], starts: frozenset[int]) -> list[int]:
+    skips: list[int] = []
+    before = 0
+    for index, number in enumerate(numbers):
+        before = 0 if index in starts else before
+        if number > before + 1:
+            skips += [index, number - before - 1]
+        before = number
+    return skips
+
+
+def _unskips(skips: Sequence[int], count: int, starts: frozenset[int]) -> list[int]:
+    left_out = dict(zip(skips[::2], skips[1::2], strict=False))
+    numbers: list[int] = []
+    before = 0
+    for index in range(count):
+        before = (0 if index in starts else before) + left_out.get(index, 0) + 1
+        numbers.append(before)
+    return numbers
 
 
 def _same(name: str, found: int, wanted: int) -> None:

@@ -320,6 +320,8 @@ class PackedPage(_message.Message):
     POLYGONS_FIELD_NUMBER: _builtins.int
     SCORES_FIELD_NUMBER: _builtins.int
     CONFIDENCES_FIELD_NUMBER: _builtins.int
+    REGION_SKIPS_FIELD_NUMBER: _builtins.int
+    LINE_SKIPS_FIELD_NUMBER: _builtins.int
     width: _builtins.int
     """Width of the prepared page in pixels."""
     height: _builtins.int
@@ -362,6 +364,14 @@ class PackedPage(_message.Message):
         (top left, top right, bottom right, bottom left), x then y of each.
         """
 
+    @_builtins.property
+    def region_skips(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Where region numbers (r1, r2, ...) leave some out: pairs of a region's index and how many are left out before it."""
+
+    @_builtins.property
+    def line_skips(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Where line numbers (r1.l1, r1.l2, ...) leave some out: pairs of a line's index and how many are left out before it."""
+
     def __init__(
         self,
         *,
@@ -378,10 +388,12 @@ class PackedPage(_message.Message):
         polygons: _abc.Iterable[_builtins.int] | None = ...,
         scores: _builtins.bytes = ...,
         confidences: _builtins.bytes = ...,
+        region_skips: _abc.Iterable[_builtins.int] | None = ...,
+        line_skips: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["quality", b"quality"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidences", b"confidences", "height", b"height", "line_boxes", b"line_boxes", "polygons", b"polygons", "quality", b"quality", "region_boxes", b"region_boxes", "region_lines", b"region_lines", "region_scores", b"region_scores", "region_types", b"region_types", "scores", b"scores", "slanted", b"slanted", "text", b"text", "width", b"width"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidences", b"confidences", "height", b"height", "line_boxes", b"line_boxes", "line_skips", b"line_skips", "polygons", b"polygons", "quality", b"quality", "region_boxes", b"region_boxes", "region_lines", b"region_lines", "region_scores", b"region_scores", "region_skips", b"region_skips", "region_types", b"region_types", "scores", b"scores", "slanted", b"slanted", "text", b"text", "width", b"width"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,117 @@
+"""How sure the edge is: calibrated confidence for every line, and the rules that always escalate."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, replace
+
+from docferry.calibration import Calibration
+from docferry.document import Document, Line, Page, Reading, iter_lines
+from docferry.fields import DocumentType, document_type
+from docferry.route import Reason
+from docferry_edge.prepare import DOUBTFUL_ORIENTATION
+
+KEY_FIELDS: dict[DocumentType, tuple[str, ...]] = {
+    DocumentType.RECEIPT: ("date", "total"),
+    DocumentType.INVOICE: ("date", "total"),
+}
+"""A document of this type without these fields is never taken for read."""
+
+# The same short piece of letters or digits six times and more: what a recogniser does when it loops. Rules of
+# dashes, dots and stars are printed like that and do not count.
+_LOOP = re.compile(r"([^\W_]{1,8}?)\1{5,}")
+
+
+@dataclass(frozen=True, slots=True)
+class LineRisk:
+    """One line in doubt: where it is and the probability that it is wrong."""
+
+    page: int
+    line: Line
+    risk: float
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """What the edge thinks of its own reading.
+
+    Attributes:
+        reading: The reading, every line with its confidence.
+        lines: Every line's risk, the riskiest first.
+        page_reasons: Why a page must be seen whole; not empty means it must.
+        line_reasons: Why single lines must be seen, whatever their score; by line, in `must_see`.
+        must_see: Page number and id of those lines.
+    """
+
+    reading: Reading
+    lines: tuple[LineRisk, ...]
+    page_reasons: tuple[Reason, ...]
+    line_reasons: tuple[Reason, ...]
+    must_see: frozenset[tuple[int, str]]
+
+    @property
+    def risk(self) -> float:
+        """Expected share of wrong lines, 0..1; 1 if nothing was read."""
+        return sum(line.risk for line in self.lines) / len(self.lines) if self.lines else 1.0
+
+
+def assess(reading: Reading, calibration: Calibration) -> Assessment:
+    """Assess a reading whose fields have been extracted."""
+    document = _calibrated(reading.document, calibration)
+    risks = sorted(
+        (LineRisk(number, line, 1.0 - (line.confidence or 0.0)) for number, _, line in iter_lines(document)),
+        key=lambda doubt: -doubt.risk,
+    )
+    line_reasons, must_see = _line_reasons(document)
+    return Assessment(
+        reading=replace(reading, document=document),
+        lines=tuple(risks),
+        page_reasons=_page_reasons(document),
+        line_reasons=line_reasons,
+        must_see=must_see,
+    )
+
+
+def _calibrated(document: Document, calibration: Calibration) -> Document:
+    def line(line: Line) -> Line:
+        return replace(line, confidence=calibration.confidence(line.score))
+
+    def page(page: Page) -> Page:
+        regions = (replace(region, lines=tuple(map(line, region.lines))) for region in page.regions)
+        return replace(page, regions=tuple(regions))
+
+    return replace(document, pages=tuple(map(page, document.pages)))
+
+
+def _page_reasons(document: Document) -> tuple[Reason, ...]:
+    reasons: list[Reason] = []
+    for number, page in enumerate(document.pages):
+        if not page.lines:
+            reasons.append(Reason("NOTHING_READ", f"page {number + 1}: no text was read"))
+        score = page.quality.orientation_score
+        if not score >= DOUBTFUL_ORIENTATION:
+            reasons.append(Reason("DOUBTFUL_ORIENTATION", f"page {number + 1}: which way is up is not certain", score))
+    found = {field.name for field in document.fields}
+    kind = document_type(document)
+    for name in KEY_FIELDS.get(kind, ()):
+        if name not in found:
+            reasons.append(Reason("MISSING_FIELD", f"a {kind.value} without a {name}"))
+    return tuple(reasons)
+
+
+def _line_reasons(document: Document) -> tuple[tuple[Reason, ...], frozenset[tuple[int, str]]]:
+    loops, impossible = set(), set()
+    for number, _, line in iter_lines(document):
+        if _LOOP.search(line.text):
+            loops.add((number, line.id))
+        if math.isnan(line.score) or not 0.0 <= line.score <= 1.0:
+            impossible.add((number, line.id))
+    reasons: list[Reason] = []
+    if loops:
+        reasons.append(Reason("REPETITION", f"{len(loops)} lines repeat themselves", float(len(loops))))
+    if impossible:
+        reasons.append(
+            Reason("IMPOSSIBLE_SCORE", f"{len(impossible)} lines have a score outside 0..1", float(len(impossible)))
+        )
+    return tuple(reasons), frozenset(loops | impossible)

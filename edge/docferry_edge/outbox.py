@@ -1,0 +1,427 @@
+"""The outbox: every captured document, fsynced before anyone is told that it is safe.
+
+One SQLite file (WAL, synchronous=FULL) holds a row a document and what is still to be sent; one folder holds the
+captured files until their document is settled. A document walks
+
+    CAPTURED ── read ──> PACKED ── submit ──> SUBMITTED ── all parts ──> DELIVERED ── answer ──> SETTLED
+        └── cannot be read, or killed the agent three times ──> FAILED;  the cloud refused it ──> QUARANTINED
+
+and each step is one transaction, so that after a power cut it goes on from the last one. Request ids are made
+before the first step and what is sent is stored as bytes: a retry sends exactly the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import errno
+import json
+import os
+import sqlite3
+import threading
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from docferry.errors import ConfigurationError, DocferryError, NotFound, StorageFull
+
+READ_ATTEMPTS = 3
+"""A document whose reading has killed the agent this often is given up."""
+
+_SCHEMA_VERSION = 1
+_SCHEMA = """
+CREATE TABLE documents (
+    place INTEGER PRIMARY KEY AUTOINCREMENT,
+    document_id TEXT NOT NULL UNIQUE,
+    request_id TEXT NOT NULL UNIQUE,
+    source TEXT NOT NULL UNIQUE,
+    file_name TEXT NOT NULL,
+    original_bytes INTEGER NOT NULL,
+    captured_at REAL NOT NULL,
+    state TEXT NOT NULL,
+    read_attempts INTEGER NOT NULL DEFAULT 0,
+    refusals INTEGER NOT NULL DEFAULT 0,
+    request BLOB,
+    edge_answer BLOB,
+    analysis_id TEXT NOT NULL DEFAULT '',
+    analysis BLOB,
+    timings TEXT NOT NULL DEFAULT '{}',
+    error TEXT NOT NULL DEFAULT '{}',
+    told TEXT NOT NULL DEFAULT ''
+);
+CREATE INDEX documents_by_state ON documents (state, place);
+CREATE TABLE parts (
+    document_id TEXT NOT NULL REFERENCES documents (document_id) ON DELETE CASCADE,
+    part_id TEXT NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (document_id, part_id)
+);
+CREATE TABLE marks (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+"""
+
+
+class State(enum.StrEnum):
+    """Where a document stands on this device."""
+
+    CAPTURED = "captured"
+    PACKED = "packed"
+    SUBMITTED = "submitted"
+    DELIVERED = "delivered"
+    SETTLED = "settled"
+    FAILED = "failed"
+    QUARANTINED = "quarantined"
+
+
+FINAL = frozenset({State.SETTLED, State.FAILED, State.QUARANTINED})
+"""States in which a document's captured file is no longer needed."""
+UNSENT = (State.PACKED, State.SUBMITTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One document's row.
+
+    Attributes:
+        source: Identity of the captured file, so that it is not captured twice.
+        captured_at: Unix time by the device's own clock, which may be wrong.
+        read_attempts: How often its reading has begun.
+        refusals: How often the cloud has failed on it, while being reachable.
+        request: The serialized SubmitRequest, once packed.
+        edge_answer: The serialized Interpretation that the edge made.
+        analysis: The serialized Analysis that the cloud gave, once settled.
+        timings: Milliseconds since capture by step.
+        error: `{code, reason, remedy}`, or empty.
+        told: The last state that was reported to whoever listens.
+    """
+
+    document_id: str
+    request_id: str
+    source: str
+    file_name: str
+    original_bytes: int
+    captured_at: float
+    state: State
+    read_attempts: int
+    refusals: int
+    request: bytes | None
+    edge_answer: bytes | None
+    analysis_id: str
+    analysis: bytes | None
+    timings: dict[str, float]
+    error: dict[str, str]
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxPart:
+    """A part announced in the request, to be sent by Supply."""
+
+    part_id: str
+    data: bytes
+
+
+_COLUMNS = ", ".join(Entry.__dataclass_fields__)
+
+
+class Outbox:
+    """All documents of one device. Safe to call from several threads; one process at a time (`agent.lock`).
+
+    Args:
+        folder: Where everything lies; made if missing.
+        max_bytes: Ceiling on everything in `folder`. What is new is refused at the ceiling; nothing unsent is dropped.
+        min_free_bytes: The same when the disk has less than this left.
+    """
+
+    def __init__(self, folder: Path, *, max_bytes: int = 4 << 30, min_free_bytes: int = 64 << 20) -> None:
+        self._folder = folder
+        self._spool = folder / "spool"
+        self._max_bytes = max_bytes
+        self._min_free_bytes = min_free_bytes
+        self._spool.mkdir(parents=True, exist_ok=True)
+        self._guard = threading.RLock()
+        self._lock_file = _lock(folder / "agent.lock")
+        self._database = sqlite3.connect(
+            folder / "outbox.sqlite", check_same_thread=False, isolation_level=None, timeout=10.0
+        )
+        self._database.row_factory = sqlite3.Row
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+            self._database.execute(f"PRAGMA {pragma}")
+        self._migrate()
+        self._sweep_spool()
+
+    def close(self) -> None:
+        """Close the database and let another process have the folder."""
+        with self._guard:
+            self._database.close()
+            os.close(self._lock_file)
+
+    def capture(self, *, source: str, file_name: str, data: bytes, captured_at: float) -> Entry | None:
+        """Take a file in; it is on the disk, fsynced, when this returns. None if that file was taken before.
+
+        Raises:
+            StorageFull: The ceiling or the disk's end is reached; nothing was taken.
+        """
+        if self._known(source):
+            return None
+        self._make_sure_of_room(len(data))
+        document_id = str(uuid.uuid4())
+        with _full_disk_named(self._folder):
+            _write_durably(self._spool / document_id, data)
+            with self._transaction() as database:
+                database.execute(
+                    "INSERT INTO documents (document_id, request_id, source, file_name, original_bytes, captured_at,"
+                    " state) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    (document_id, str(uuid.uuid4()), source, file_name[:255], len(data), captured_at, State.CAPTURED),
+                )
+        return self.get(document_id)
+
+    def get(self, document_id: str) -> Entry:
+        """One document.
+
+        Raises:
+            NotFound: There is none with that id.
+        """
+        rows = self._select("document_id = ?", (document_id,))
+        if not rows:
+            raise NotFound(f"document {document_id} is not in the outbox", remedy="check the id")
+        return rows[0]
+
+    def in_state(self, *states: State, limit: int = 1000) -> list[Entry]:
+        """Documents in any of these states, oldest first."""
+        marks = ", ".join("?" * len(states))
+        return self._select(f"state IN ({marks}) ORDER BY place LIMIT {int(limit)}", states)
+
+    def untold(self) -> list[Entry]:
+        """Documents whose present state has not been reported yet, oldest first."""
+        return self._select("told <> state AND state NOT IN ('captured', 'submitted', 'delivered') ORDER BY place", ())
+
+    def image(self, document_id: str) -> bytes:
+        """The captured file's bytes."""
+        return (self._spool / document_id).read_bytes()
+
+    def begin_reading(self, document_id: str) -> int:
+        """Note that reading begins, before it does; gives the number of this attempt, from 1."""
+        with self._transaction() as database:
+            database.execute(
+                "UPDATE documents SET read_attempts = read_attempts + 1 WHERE document_id = ?", (document_id,)
+            )
+        return self.get(document_id).read_attempts
+
+    def packed(
+        self,
+        document_id: str,
+        *,
+        request: bytes,
+        parts: Sequence[OutboxPart],
+        edge_answer: bytes,
+        timings: dict[str, float],
+    ) -> None:
+        """Store what is to be sent; from now on the document goes up exactly like this."""
+        with _full_disk_named(self._folder), self._transaction() as database:
+            changed = database.execute(
+                "UPDATE documents SET state = ?, request = ?, edge_answer = ?, timings = ?"
+                " WHERE document_id = ? AND state = ?",
+                (State.PACKED, request, edge_answer, json.dumps(timings), document_id, State.CAPTURED),
+            ).rowcount
+            if changed:
+                database.executemany(
+                    "INSERT INTO parts (document_id, part_id, data) VALUES (?, ?, ?)",
+                    [(document_id, part.part_id, part.data) for part in parts],
+                )
+
+    def part(self, document_id: str, part_id: str) -> bytes | None:
+        """The bytes of an announced part, or None if it is not (or no longer) here."""
+        with self._guard:
+            row = self._database.execute(
+                "SELECT data FROM parts WHERE document_id = ? AND part_id = ?", (document_id, part_id)
+            ).fetchone()
+        return None if row is None else bytes(row["data"])
+
+    def submitted(self, document_id: str, analysis_id: str, timings: dict[str, float]) -> None:
+        """The cloud has the envelope; parts may still be wanted."""
+        self._advance(document_id, State.SUBMITTED, (State.PACKED,), timings, analysis_id=analysis_id)
+
+    def delivered(self, document_id: str, timings: dict[str, float]) -> None:
+        """The cloud has everything; the parts are no longer needed here."""
+        with self._transaction() as database:
+            self._advance(document_id, State.DELIVERED, UNSENT, timings)
+            database.execute("DELETE FROM parts WHERE document_id = ?", (document_id,))
+
+    def settled(self, document_id: str, analysis: bytes, timings: dict[str, float]) -> None:
+        """The answer has come; the captured file is no longer needed."""
+        self._finish(document_id, State.SETTLED, timings, analysis=analysis, error="{}")
+
+    def failed(self, document_id: str, error: DocferryError, *, state: State = State.FAILED) -> None:
+        """The document cannot go on: FAILED here, or QUARANTINED by the cloud's refusal."""
+        self._finish(document_id, state, {}, error=json.dumps(error.as_dict()))
+
+    def refused(self, document_id: str) -> int:
+        """Note that the cloud, while reachable, failed on this document; gives how often by now."""
+        with self._transaction() as database:
+            database.execute("UPDATE documents SET refusals = refusals + 1 WHERE document_id = ?", (document_id,))
+        return self.get(document_id).refusals
+
+    def told(self, document_id: str, state: State) -> None:
+        """Whoever listens has been told of `state`."""
+        with self._transaction() as database:
+            database.execute("UPDATE documents SET told = ? WHERE document_id = ?", (state, document_id))
+
+    def mark(self, name: str) -> str:
+        """A named mark, such as the resume token; empty if it was never set."""
+        with self._guard:
+            row = self._database.execute("SELECT value FROM marks WHERE name = ?", (name,)).fetchone()
+        return "" if row is None else str(row["value"])
+
+    def set_mark(self, name: str, value: str) -> None:
+        """Set a named mark."""
+        with self._transaction() as database:
+            database.execute(
+                "INSERT INTO marks VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (name, value)
+            )
+
+    def size(self) -> int:
+        """Bytes on the disk, all files of the outbox together."""
+        files = [*self._folder.glob("outbox.sqlite*"), *self._spool.iterdir()]
+        return sum(_file_size(file) for file in files)
+
+    def _advance(
+        self,
+        document_id: str,
+        state: State,
+        before: Sequence[State],
+        timings: dict[str, float],
+        **values: str | bytes,
+    ) -> None:
+        columns = "".join(f", {name} = ?" for name in values)
+        marks = ", ".join("?" * len(before))
+        with self._transaction() as database:
+            database.execute(
+                f"UPDATE documents SET state = ?, timings = json_patch(timings, ?){columns}"  # noqa: S608 - names are ours
+                f" WHERE document_id = ? AND state IN ({marks})",
+                (state, json.dumps(timings), *values.values(), document_id, *before),
+            )
+
+    def _finish(self, document_id: str, state: State, timings: dict[str, float], **values: str | bytes) -> None:
+        with self._transaction() as database:
+            self._advance(document_id, state, tuple(set(State) - FINAL), timings, **values)
+            database.execute("UPDATE documents SET request = NULL WHERE document_id = ?", (document_id,))
+            database.execute("DELETE FROM parts WHERE document_id = ?", (document_id,))
+        (self._spool / document_id).unlink(missing_ok=True)
+
+    def _known(self, source: str) -> bool:
+        with self._guard:
+            row = self._database.execute("SELECT 1 FROM documents WHERE source = ?", (source,)).fetchone()
+        return row is not None
+
+    def _select(self, condition: str, arguments: Sequence[str]) -> list[Entry]:
+        with self._guard:
+            rows = self._database.execute(
+                f"SELECT {_COLUMNS} FROM documents WHERE {condition}",  # noqa: S608 - conditions are ours
+                arguments,
+            ).fetchall()
+        return [
+            Entry(
+                **{
+                    **dict(row),
+                    "state": State(row["state"]),
+                    "timings": json.loads(row["timings"]),
+                    "error": json.loads(row["error"]),
+                }
+            )
+            for row in rows
+        ]
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """One transaction; one inside another belongs to it."""
+        with self._guard:
+            if self._database.in_transaction:
+                yield self._database
+                return
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._database
+            except BaseException:
+                self._database.execute("ROLLBACK")
+                raise
+            self._database.execute("COMMIT")
+
+    def _migrate(self) -> None:
+        version = self._database.execute("PRAGMA user_version").fetchone()[0]
+        if version == _SCHEMA_VERSION:
+            return
+        if version > _SCHEMA_VERSION:
+            raise ConfigurationError(
+                f"{self._folder}: the outbox was written by a newer release (schema {version})",
+                remedy="update Docferry; nothing was changed",
+            )
+        # `executescript` commits first, so the version is set inside the same script's transaction.
+        self._database.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_SCHEMA_VERSION}; COMMIT;")
+
+    def _sweep_spool(self) -> None:
+        """Remove files of a capture or a finish that a power cut broke off: without a row, or no longer needed."""
+        needed = {entry.document_id for entry in self.in_state(*(set(State) - FINAL), limit=1 << 30)}
+        for file in self._spool.iterdir():
+            if file.name not in needed:
+                file.unlink()
+
+    def _make_sure_of_room(self, more: int) -> None:
+        used = self.size()
+        if used + more > self._max_bytes:
+            raise StorageFull(
+                f"{self._folder}: {used + more} bytes would pass the ceiling of {self._max_bytes}",
+                remedy="wait until documents were delivered, or raise storage.max_mb",
+            )
+        disk = os.statvfs(self._folder)
+        if disk.f_bavail * disk.f_frsize < self._min_free_bytes + more:
+            raise StorageFull(
+                f"{self._folder}: the disk has less than {self._min_free_bytes} bytes left", remedy="free some space"
+            )
+
+
+def _lock(path: Path) -> int:
+    import fcntl
+
+    handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise ConfigurationError(
+            f"{path.parent}: another agent is using this folder", remedy="stop it, or set another state folder"
+        ) from None
+    return handle
+
+
+def _write_durably(path: Path, data: bytes) -> None:
+    """Write, fsync, rename, fsync the folder: after a power cut the file is whole or not there."""
+    partial = path.with_name(f".{path.name}.part")
+    with partial.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.rename(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+@contextlib.contextmanager
+def _full_disk_named(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, sqlite3.OperationalError) as error:
+        full = getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT} or "disk is full" in str(error)
+        if not full:
+            raise
+        raise StorageFull(f"{folder}: the disk is full; nothing was taken", remedy="free some space") from None
+
+
+def _file_size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0
