@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from docferry.calibration import Calibration
 from docferry.document import Document, Line, Page, Reading, iter_lines
-from docferry.fields import DocumentType, document_type
+from docferry.fields import DocumentType, classify, find_rows
 from docferry.route import Reason
 from docferry_edge.prepare import DOUBTFUL_ORIENTATION
 
@@ -93,7 +93,7 @@ def _page_reasons(document: Document) -> tuple[Reason, ...]:
         if not score >= DOUBTFUL_ORIENTATION:
             reasons.append(Reason("DOUBTFUL_ORIENTATION", f"page {number + 1}: which way is up is not certain", score))
     found = {field.name for field in document.fields}
-    kind = document_type(document)
+    kind = classify(find_rows(document))
     for name in KEY_FIELDS.get(kind, ()):
         if name not in found:
             reasons.append(Reason("MISSING_FIELD", f"a {kind.value} without a {name}"))

@@ -176,6 +176,21 @@ class Outbox:
                 )
         return self.get(document_id)
 
+    def refuse(
+        self, *, source: str, file_name: str, original_bytes: int, captured_at: float, error: DocferryError
+    ) -> None:
+        """Note a file that cannot be taken in at all, with the reason, so that it is told once and not tried again."""
+        if self._known(source):
+            return
+        document_id = str(uuid.uuid4())
+        with self._transaction() as database:
+            database.execute(
+                "INSERT INTO documents (document_id, request_id, source, file_name, original_bytes, captured_at,"
+                " state) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (document_id, str(uuid.uuid4()), source, file_name[:255], original_bytes, captured_at, State.CAPTURED),
+            )
+            self.failed(document_id, error)
+
     def get(self, document_id: str) -> Entry:
         """One document.
 
@@ -207,6 +222,13 @@ class Outbox:
                 "UPDATE documents SET read_attempts = read_attempts + 1 WHERE document_id = ?", (document_id,)
             )
         return self.get(document_id).read_attempts
+
+    def reading_excused(self, document_id: str) -> None:
+        """The attempt that began last does not count: a full disk is not the document's fault."""
+        with self._transaction() as database:
+            database.execute(
+                "UPDATE documents SET read_attempts = read_attempts - 1 WHERE document_id = ?", (document_id,)
+            )
 
     def packed(
         self,

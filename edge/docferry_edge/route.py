@@ -71,7 +71,9 @@ def _choose(assessment: Assessment, target: float) -> tuple[list[LineRisk], floa
     forced = [line for line in assessment.lines if (line.page, line.line.id) in assessment.must_see]
     free = [line for line in assessment.lines if (line.page, line.line.id) not in assessment.must_see]
     for doubt in [*forced, *free]:
-        if remaining <= target * total and len(chosen) >= len(forced):
+        met = remaining <= target * total
+        # A line surer than the target does not bring the average above it: seeing it again would gain nothing.
+        if len(chosen) >= len(forced) and (met or doubt.risk <= target):
             break
         chosen.append(doubt)
         remaining -= (1.0 - REREAD_RISK) * doubt.risk

@@ -63,6 +63,8 @@ def verify(
     """Hash the models of this machine and say which are missing or damaged."""
     store = default_store()
     present = [check.model.name for check in store.status(["all"]) if check.condition is not Condition.MISSING]
+    if not (names or present):
+        raise ModelError("no model is on this machine", remedy="run: docferry models pull")
     checks = store.verify(names or present)
     _show(store, checks, as_json=as_json)
     wrong = [check for check in checks if check.condition is not Condition.READY]

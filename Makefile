@@ -1,0 +1,87 @@
+# Every task a newcomer needs. `make demo` and `make test` set everything up by themselves; nothing else comes first.
+
+VENV      := .venv
+PYTHON    := $(VENV)/bin/python
+STAMP     := $(VENV)/.installed
+MODELS    := $(VENV)/.models
+SYSTEM    := $(VENV)/.system
+NODE      := proto/node_modules/.bin/buf
+RAPIDOCR  := .venv-rapidocr/.installed
+BASE      ?= python3.11
+JOBS      ?= 2
+# One OpenCV for both ends: paddleocr brings the contrib GUI build into the same folder, the headless build goes last.
+OPENCV    := opencv-python-headless==4.10.0.84
+
+.PHONY: help demo test test-long lint format proto bench setup clean wheels-arm64 samples
+
+help:  ## Show this list.
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+demo: $(STAMP) $(MODELS)  ## Run the main job on sample photos; FILES="a.jpg b.jpg" on yours, KEEP=1 keeps serving.
+	@$(VENV)/bin/docferry demo $(FILES) $(if $(KEEP),--keep)
+
+test: $(STAMP) $(MODELS) $(NODE) $(SYSTEM)  ## Run all tests that take seconds.
+	@$(PYTHON) -m pytest -n $(JOBS) --dist loadgroup -m "not long" $(ARGS)
+
+test-long: $(STAMP) $(MODELS) $(NODE) $(SYSTEM)  ## Run the tests that take minutes.
+	@$(PYTHON) -m pytest -n $(JOBS) --dist loadgroup -m long $(ARGS)
+
+lint: $(STAMP) $(NODE)  ## ruff, mypy strict, import contracts, buf.
+	@$(VENV)/bin/ruff check
+	@$(VENV)/bin/ruff format --check
+	@$(VENV)/bin/mypy
+	@$(VENV)/bin/lint-imports
+	@PYTHON=$(PYTHON) proto/lint.sh
+
+format: $(STAMP)  ## Format the code and sort its imports.
+	@$(VENV)/bin/ruff check --fix-only --quiet
+	@$(VENV)/bin/ruff format
+
+proto: $(STAMP) $(NODE)  ## Generate code from proto/, lint it and compare it with the baseline.
+	@PYTHON=$(PYTHON) proto/generate.sh
+	@PYTHON=$(PYTHON) proto/lint.sh
+
+bench: $(STAMP) $(MODELS) $(RAPIDOCR)  ## Measure on documents of your own: make bench DATA=DIR [NAME=end_to_end].
+	@$(PYTHON) -m benchmarks.$(or $(NAME),end_to_end) --data $(DATA) $(ARGS)
+
+samples: $(STAMP) $(SYSTEM)  ## Make the demo's samples again.
+	@$(PYTHON) -m benchmarks.generator.samples
+
+wheels-arm64: $(STAMP)  ## Check that the edge installs on a Raspberry Pi from wheels alone (3.11 and 3.13).
+	@deploy/check_arm64_wheels.sh
+
+setup: $(STAMP) $(MODELS) $(NODE) $(SYSTEM)  ## Set everything up without running anything.
+
+clean:  ## Remove everything that was set up.
+	@rm -rf $(VENV) .venv-rapidocr proto/node_modules
+
+$(VENV)/bin/python:
+	@echo "setup: virtual environment in $(VENV)"
+	@$(BASE) -m venv $(VENV) || { echo "setup: Python 3.11 with venv is needed (BASE=/path/to/python3.11)" >&2; exit 1; }
+
+$(STAMP): pyproject.toml deploy/constraints.txt | $(VENV)/bin/python
+	@echo "setup: Python packages"
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -c deploy/constraints.txt --editable '.[edge,cloud,dev]'
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall $(OPENCV)
+	@touch $@
+
+$(MODELS): $(STAMP) shared/docferry/models.toml
+	@echo "setup: models, by hash"
+	@$(VENV)/bin/docferry models pull
+	@touch $@
+
+$(NODE): proto/package-lock.json
+	@echo "setup: buf"
+	@cd proto && npm ci --silent --no-audit --no-fund
+	@touch $@
+
+# Fonts for the document generator and systemd-analyze for the units: Debian packages, since no registry has them.
+$(SYSTEM): benchmarks/generator/apt-packages.txt deploy/apt-packages.txt | $(STAMP)
+	@deploy/install_debian_packages.sh $^
+	@touch $@
+
+$(RAPIDOCR):
+	@echo "setup: RapidOCR, for comparison, in an environment of its own"
+	@$(BASE) -m venv .venv-rapidocr
+	@.venv-rapidocr/bin/python -m pip install --quiet --disable-pip-version-check rapidocr==3.10.0 onnxruntime
+	@touch $@

@@ -1,0 +1,200 @@
+"""The edge's commands: read, and the agent. Networks and OpenCV are loaded only once a command runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from docferry import console, report
+from docferry.client import Client, read_file
+from docferry.errors import DocferryError
+from docferry.settings import load
+from docferry.v1 import analysis_pb2, analysis_service_pb2, envelope_pb2
+
+if TYPE_CHECKING:
+    from docferry_edge.agent import Examiner
+    from docferry_edge.outbox import Entry
+    from docferry_edge.settings import EdgeSettings
+
+edge_app = typer.Typer(help="The edge agent.", no_args_is_help=True)
+
+Config = Annotated[Path | None, typer.Option("--config", help="TOML file; without one the defaults hold.")]
+Json = Annotated[bool, typer.Option("--json", help="JSON Lines, one object a document.")]
+
+
+def read(
+    files: Annotated[list[Path], typer.Argument(help="Pictures of documents.")],
+    threads: Annotated[int, typer.Option("--threads", min=1, max=64, help="Threads each network may use.")] = 2,
+    json: Json = False,
+) -> None:
+    """Read files here, without any network, and print what the edge knows."""
+    examine = load_examiner(threads)
+    good = True
+    with console.progress() as bar:
+        task = bar.add_task("reading", total=len(files))
+        for file in files:
+            try:
+                tree = _read_one(file, examine)
+            except DocferryError as error:
+                tree, good = report.failure(str(file), error), False
+            if json:
+                console.print_json(tree)
+            else:
+                console.print_document(tree)
+            bar.advance(task)
+    if not good:
+        raise typer.Exit(1)
+
+
+@edge_app.command("run")
+def run(config: Config = None, json: Json = False) -> None:
+    """Run the agent: watch the inbox, read, send, and print every answer."""
+    from docferry_edge.settings import SETTINGS, edge_settings
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    settings = edge_settings(load(SETTINGS, config))
+
+    def tell(entry: Entry) -> None:
+        tree = entry_tree(entry)
+        if json:
+            console.print_json(tree)
+        else:
+            console.print_document(tree)
+
+    def ready() -> None:
+        if json:
+            console.print_json({"status": "ready", "inbox": str(settings.inbox)})
+
+    asyncio.run(_run(settings, tell, ready))
+
+
+def packer() -> Callable[[Path, envelope_pb2.Effort.ValueType], Any]:
+    """A function that reads a file here and packs what is to be sent; loads the reader once, on the first file."""
+    from docferry_edge.pack import Identity, Pictures, pack
+    from docferry_edge.prepare import Frame
+    from docferry_edge.route import Policy, plan
+
+    examine = load_examiner(2)
+
+    def packed(file: Path, effort: envelope_pb2.Effort.ValueType) -> Any:
+        data = read_file(file)
+        identity = Identity(str(uuid.uuid4()), str(uuid.uuid4()), file.name, len(data), time.time())
+        examined = examine(Frame(data, str(file)))
+        chosen = plan(examined.assessment, Policy(), identity.document_id)
+        return pack(identity, examined, chosen, Pictures(), effort)
+
+    return packed
+
+
+def load_examiner(threads: int) -> Examiner:
+    """Load the reader and everything else that examining a frame needs.
+
+    Raises:
+        ModelError: A model is missing or damaged.
+    """
+    from docferry.model_store import default_store
+    from docferry_edge.examine import default_calibration, examine
+    from docferry_edge.read import Reader
+
+    reader = Reader.load(default_store(), threads=threads)
+    calibration = default_calibration()
+    return lambda frame: examine(frame, reader, calibration)
+
+
+def entry_tree(entry: Entry) -> dict[str, Any]:
+    """The JSON object of an outbox entry: the cloud's answer once it is there, before that the edge's own."""
+    from docferry.wire import document_from_proto, route_from_proto
+
+    if entry.analysis is not None:
+        found = analysis_pb2.Analysis.FromString(entry.analysis)
+        return report.analysis(entry.file_name, found, timings=entry.timings)
+    if entry.error:
+        return {
+            "file": entry.file_name,
+            "status": entry.state.value,
+            "document_id": entry.document_id,
+            "error": entry.error,
+        }
+    answer = analysis_pb2.Interpretation.FromString(entry.edge_answer or b"")
+    route = None
+    if entry.request is not None:
+        request = analysis_service_pb2.SubmitRequest.FromString(entry.request)
+        route = route_from_proto(request.envelope.route)
+    return report.edge_reading(
+        entry.file_name,
+        entry.document_id,
+        document_from_proto(answer.document),
+        markdown=answer.markdown,
+        route=route,
+        timings=entry.timings,
+    )
+
+
+def _read_one(file: Path, examine: Examiner) -> dict[str, Any]:
+    from docferry.markdown import render
+    from docferry_edge.prepare import Frame
+    from docferry_edge.route import Policy, plan
+
+    examined = examine(Frame(read_file(file), str(file)))
+    document_id = str(uuid.uuid4())
+    document = examined.assessment.reading.document
+    return report.edge_reading(
+        str(file),
+        document_id,
+        document,
+        markdown=render(document),
+        route=plan(examined.assessment, Policy(audit_share=0.0), document_id).route,
+        timings=examined.timings,
+    )
+
+
+async def _run(settings: EdgeSettings, tell: Callable[[Entry], None], ready: Callable[[], None]) -> None:
+    from docferry_edge.agent import Agent
+    from docferry_edge.capture import Inbox
+    from docferry_edge.outbox import Outbox
+
+    settings.inbox.mkdir(parents=True, exist_ok=True)
+    settings.state.mkdir(parents=True, exist_ok=True)
+    outbox = Outbox(settings.state, max_bytes=settings.max_bytes, min_free_bytes=settings.min_free_bytes)
+    try:
+        async with Client.connect(settings.target, token=settings.token, ca=settings.ca) as client:
+            agent = Agent(
+                outbox=outbox,
+                inbox=Inbox(settings.inbox, settings.settle_s),
+                load_examiner=lambda: load_examiner(settings.threads),
+                client=client,
+                report=tell,
+                ready=ready,
+                policy=settings.policy,
+                pictures=settings.pictures,
+                remove_captured=settings.remove_captured,
+            )
+            task = asyncio.ensure_future(agent.run())
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, task.cancel)
+            await task
+    except asyncio.CancelledError:
+        logging.getLogger(__name__).info("stopped; what is unsent stays in the outbox")
+    except BaseExceptionGroup as group:
+        # A task group wraps what stopped it; the one cause a user can act on is shown, not the wrapping.
+        expected = group.subgroup(DocferryError)
+        if expected is None:
+            raise
+        raise _first(expected) from None
+    finally:
+        outbox.close()
+
+
+def _first(group: BaseExceptionGroup[Any]) -> BaseException:
+    inner = group.exceptions[0]
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner

@@ -1,0 +1,131 @@
+"""From a plan to the bytes that go up: one request, and the parts too large to lie inside it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import cv2
+
+from docferry.channel import MAX_ENVELOPE_BYTES, PROTOCOL_VERSION
+from docferry.document import Box
+from docferry.envelope import check_envelope
+from docferry.packing import pack_reading
+from docferry.route import Decision, Plan
+from docferry.v1 import analysis_service_pb2, envelope_pb2
+from docferry.vision.crops import encode_crop
+from docferry.vision.images import encode_webp
+from docferry.wire import box_to_proto, route_to_proto
+from docferry_edge.examine import Examined
+from docferry_edge.outbox import OutboxPart
+from docferry_edge.prepare import PageImage
+
+_INLINE_BYTES = MAX_ENVELOPE_BYTES - (128 << 10)
+"""Parts lie inside the envelope as long as they fit into this together; the rest leaves room for the structure."""
+_WEBP = "image/webp"
+
+
+@dataclass(frozen=True, slots=True)
+class Pictures:
+    """How pictures are encoded: the overview's long side in pixels, and WebP qualities 1..100. All are grey."""
+
+    overview_side: int = 1024
+    overview_quality: int = 50
+    crop_quality: int = 80
+    page_quality: int = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A serialized SubmitRequest, the parts it announces, and the examination's timings in milliseconds."""
+
+    request: bytes
+    parts: tuple[OutboxPart, ...]
+    timings: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What an envelope says of its document besides the reading: ids, name, size, time of capture (Unix, seconds)."""
+
+    request_id: str
+    document_id: str
+    file_name: str
+    original_bytes: int
+    captured_at: float
+
+
+def pack(
+    identity: Identity,
+    examined: Examined,
+    plan: Plan,
+    pictures: Pictures,
+    effort: envelope_pb2.Effort.ValueType = envelope_pb2.EFFORT_AUTO,
+) -> Packed:
+    """Pack what the plan lets go.
+
+    Raises:
+        EnvelopeTooLarge: The structure alone does not fit.
+    """
+    envelope = envelope_pb2.Envelope(
+        request_id=identity.request_id,
+        document_id=identity.document_id,
+        protocol_version=PROTOCOL_VERSION,
+        file_name=identity.file_name[:255],
+        original_bytes=identity.original_bytes,
+        structure=pack_reading(examined.assessment.reading),
+        route=route_to_proto(plan.route),
+        effort=effort,
+    )
+    envelope.capture_time.FromMilliseconds(int(identity.captured_at * 1000))
+    announced: list[OutboxPart] = []
+    inline = 0
+    for part in _pictures(examined.page, plan, pictures):
+        if inline + part.size <= _INLINE_BYTES:
+            inline += part.size
+        else:
+            announced.append(OutboxPart(part.part_id, part.data))
+            part.data = b""
+        envelope.parts.append(part)
+    check_envelope(envelope)
+    request = analysis_service_pb2.SubmitRequest(envelope=envelope)
+    return Packed(request.SerializeToString(), tuple(announced), examined.timings)
+
+
+def _pictures(page: PageImage, plan: Plan, pictures: Pictures) -> list[envelope_pb2.Part]:
+    decision = plan.route.decision
+    if decision is Decision.PAGE:
+        data = encode_webp(page.pixels, pictures.page_quality, grey=True)
+        return [_part("page", envelope_pb2.PART_KIND_PAGE, data)]
+    parts: list[envelope_pb2.Part] = []
+    if decision in {Decision.OVERVIEW, Decision.CROPS}:
+        parts.append(_part("overview", envelope_pb2.PART_KIND_OVERVIEW, _overview(page, pictures)))
+    for number, crop in enumerate(plan.crops):
+        data, box = encode_crop(page.pixels, crop.box, margin=0.0, quality=pictures.crop_quality, grey=True)
+        parts.append(_part(f"crop-{number + 1}", envelope_pb2.PART_KIND_CROP, data, page=crop.page, box=box))
+    return parts
+
+
+def _overview(page: PageImage, pictures: Pictures) -> bytes:
+    scale = pictures.overview_side / max(page.width, page.height)
+    if scale >= 1:
+        return encode_webp(page.pixels, pictures.overview_quality, grey=True)
+    size = (max(1, round(page.width * scale)), max(1, round(page.height * scale)))
+    return encode_webp(
+        cv2.resize(page.pixels, size, interpolation=cv2.INTER_AREA), pictures.overview_quality, grey=True
+    )
+
+
+def _part(
+    part_id: str, kind: envelope_pb2.PartKind.ValueType, data: bytes, *, page: int = 0, box: Box | None = None
+) -> envelope_pb2.Part:
+    return envelope_pb2.Part(
+        part_id=part_id,
+        kind=kind,
+        page=page,
+        box=box_to_proto(box) if box is not None else None,
+        media_type=_WEBP,
+        size=len(data),
+        sha256=hashlib.sha256(data).digest(),
+        data=data,
+    )

@@ -1,0 +1,160 @@
+"""From a captured frame to a page that can be read: upright, bounded in size, with a report on its quality.
+
+Nothing is ever thresholded: thermal print is grey, and a hard black and white would lose it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import cv2
+import numpy as np
+
+from docferry.document import Quality
+from docferry.vision.images import ImageLimits, Pixels, decode
+from docferry.vision.orientation import Orientation, OrientationClassifier, turned
+
+DOUBTFUL_ORIENTATION = 0.7
+"""Below this score the classifier's answer is not acted upon, and the page must be seen by the cloud."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What a camera, a folder or a command captured: an image file's bytes, unchanged.
+
+    Attributes:
+        data: The bytes; their length is the document's original size.
+        name: Where it came from, for people: a file name or a camera's name.
+    """
+
+    data: bytes
+    name: str = "image"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PageImage:
+    """A prepared page.
+
+    Attributes:
+        pixels: `(height, width, 3)` uint8 BGR; all relative coordinates refer to these.
+        quality: What the picture is like; `text_height` is filled in by the reader.
+        name: The frame's name.
+    """
+
+    pixels: Pixels
+    quality: Quality = field(default_factory=Quality)
+    name: str = "image"
+
+    @property
+    def width(self) -> int:
+        """Pixels from left to right."""
+        return int(self.pixels.shape[1])
+
+    @property
+    def height(self) -> int:
+        """Pixels from top to bottom."""
+        return int(self.pixels.shape[0])
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareSettings:
+    """How pages are prepared.
+
+    Attributes:
+        longest: The page's long side is scaled down to this; A4 at 300 dpi has 3508 pixels.
+        limits: What a frame may cost before anything is decoded.
+    """
+
+    longest: int = 3508
+    limits: ImageLimits = field(default_factory=ImageLimits)
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """A page on its way through the steps: pixels so far and what is known of them."""
+
+    pixels: Pixels
+    quality: Quality = field(default_factory=Quality)
+
+
+Step = Callable[[Shot], Shot]
+"""One step of preparation; perspective, deskew and light are further ones."""
+
+
+def prepare(
+    frame: Frame, classifier: OrientationClassifier | None = None, settings: PrepareSettings | None = None
+) -> PageImage:
+    """Decode a frame and make it a readable page.
+
+    Args:
+        frame: What was captured.
+        classifier: Tells which way up the page is; without one the picture is taken as upright.
+        settings: Bounds; the defaults when None.
+
+    Raises:
+        UnreadableImage: The bytes are no image we read, or a damaged one.
+        ImageTooLarge: It exceeds the limits.
+    """
+    settings = settings or PrepareSettings()
+    pixels = decode(frame.data, limits=settings.limits, name=frame.name, enough=settings.longest)
+    shot = Shot(bounded(pixels, settings.longest))
+    for step in steps(classifier):
+        shot = step(shot)
+    return PageImage(shot.pixels, shot.quality, frame.name)
+
+
+def steps(classifier: OrientationClassifier | None) -> tuple[Step, ...]:
+    """The steps every page goes through, in order."""
+    if classifier is None:
+        return (measure,)
+    return (lambda shot: turn_upright(shot, classifier.classify(shot.pixels)), measure)
+
+
+def bounded(pixels: Pixels, longest: int) -> Pixels:
+    """The picture scaled down so that neither side is longer than `longest`; never scaled up."""
+    height, width = pixels.shape[:2]
+    scale = longest / max(height, width)
+    if scale >= 1:
+        return pixels
+    size = (max(1, round(width * scale)), max(1, round(height * scale)))
+    return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+
+
+def turn_upright(shot: Shot, found: Orientation) -> Shot:
+    """Turn the page back if the classifier is sure that it is turned; else leave it and report the doubt."""
+    if found.degrees == 0 or found.score < DOUBTFUL_ORIENTATION:
+        quality = replace(shot.quality, orientation=0, orientation_score=found.upright_score)
+        return replace(shot, quality=quality)
+    quality = replace(shot.quality, orientation=found.degrees, orientation_score=found.score)
+    return Shot(turned(shot.pixels, -found.degrees % 360), quality)
+
+
+def measure(shot: Shot) -> Shot:
+    """Sharpness, brightness and contrast of the page, and a hint for the person in front of it."""
+    grey = cv2.cvtColor(bounded(shot.pixels, 1000), cv2.COLOR_BGR2GRAY)
+    sharpness = float(cv2.Laplacian(grey, cv2.CV_32F).var())
+    low, high = np.percentile(grey, (5, 95))
+    quality = replace(
+        shot.quality,
+        sharpness=round(sharpness, 2),
+        brightness=round(float(grey.mean()) / 255, 4),
+        contrast=round(float(high - low) / 255, 4),
+    )
+    return replace(shot, quality=replace(quality, hint=hint(quality)))
+
+
+def hint(quality: Quality) -> str:
+    """What a person could do better, in one sentence; empty when nothing stands out.
+
+    The bounds are far below anything seen on pages that read well; hints advise, they never refuse.
+    """
+    if quality.brightness < 0.15:
+        return "Too dark: please bring more light."
+    if quality.contrast < 0.04 and quality.sharpness < 30:
+        return "Nothing to be seen: please put the page into view."
+    if quality.sharpness < 30:
+        return "Blurred: please hold still."
+    if 0 < quality.text_height < 10:
+        return "Too small: please move closer."
+    return ""

@@ -1,0 +1,81 @@
+"""The table of the agent's settings, and the checked values the program works with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from docferry.errors import ConfigurationError
+from docferry.settings import Setting
+from docferry_edge.pack import Pictures
+from docferry_edge.route import Policy
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("inbox.directory", "~/docferry/inbox", "Watched folder; every picture that appears in it is a document"),
+    Setting("inbox.settle_ms", 150, "A file is taken once it has not changed for this long", minimum=0, maximum=60000),
+    Setting("inbox.after", "keep", "What happens to a captured file in the inbox: keep or remove"),
+    Setting("state.directory", "~/.local/share/docferry/edge", "Folder of the outbox; created if missing"),
+    Setting("state.max_mb", 4096, "Ceiling on that folder; at it new files are refused, none dropped", minimum=16),
+    Setting("state.min_free_mb", 64, "Nothing new is taken when less than this is free on the disk", minimum=0),
+    Setting("cloud.target", "127.0.0.1:50051", "The cloud service, HOST:PORT"),
+    Setting("cloud.token", "", "Bearer token of this device; sent only over TLS or to this machine"),
+    Setting("cloud.ca", "", "PEM file of the CA that signed the service's certificate; switches TLS on"),
+    Setting("read.threads", 2, "Threads each network may use", minimum=1, maximum=64),
+    Setting("route.target_risk", 0.02, "At most this share of lines may be wrong unseen", minimum=0.0, maximum=1.0),
+    Setting("route.audit_share", 0.01, "Share of documents sent whole to see drift", minimum=0.0, maximum=1.0),
+    Setting("route.crop_lines", 24, "Most lines sent as crops; beyond that the page goes up", minimum=1, maximum=200),
+    Setting("send.overview_side", 1024, "Long side of the overview in pixels", minimum=64, maximum=4096),
+    Setting("send.overview_quality", 50, "WebP quality of the overview", minimum=1, maximum=100),
+    Setting("send.crop_quality", 80, "WebP quality of crops", minimum=1, maximum=100),
+    Setting("send.page_quality", 60, "WebP quality of a whole page", minimum=1, maximum=100),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeSettings:
+    """Everything the agent is told, checked. The table `SETTINGS` explains each."""
+
+    inbox: Path
+    settle_s: float
+    remove_captured: bool
+    state: Path
+    max_bytes: int
+    min_free_bytes: int
+    target: str
+    token: str
+    ca: Path | None
+    threads: int
+    policy: Policy
+    pictures: Pictures
+
+
+def edge_settings(values: Mapping[str, Any]) -> EdgeSettings:
+    """The checked settings from `docferry.settings.load`'s values.
+
+    Raises:
+        ConfigurationError: A value is none of those allowed.
+    """
+    after = values["inbox.after"]
+    if after not in {"keep", "remove"}:
+        raise ConfigurationError(f"inbox.after is {after!r}", remedy='"keep" or "remove"', setting="inbox.after")
+    return EdgeSettings(
+        inbox=Path(values["inbox.directory"]).expanduser(),
+        settle_s=values["inbox.settle_ms"] / 1000,
+        remove_captured=after == "remove",
+        state=Path(values["state.directory"]).expanduser(),
+        max_bytes=values["state.max_mb"] << 20,
+        min_free_bytes=values["state.min_free_mb"] << 20,
+        target=values["cloud.target"],
+        token=values["cloud.token"],
+        ca=Path(values["cloud.ca"]).expanduser() if values["cloud.ca"] else None,
+        threads=values["read.threads"],
+        policy=Policy(values["route.target_risk"], values["route.audit_share"], values["route.crop_lines"]),
+        pictures=Pictures(
+            values["send.overview_side"],
+            values["send.overview_quality"],
+            values["send.crop_quality"],
+            values["send.page_quality"],
+        ),
+    )

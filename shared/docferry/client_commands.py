@@ -1,0 +1,172 @@
+"""The client's commands: submit, watch, get."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from docferry import console, report
+from docferry.client import Client, finished
+from docferry.errors import ConfigurationError, DocferryError
+from docferry.v1 import analysis_pb2, envelope_pb2, event_pb2
+
+_EFFORTS = {
+    "fast": envelope_pb2.EFFORT_FAST,
+    "deep": envelope_pb2.EFFORT_DEEP,
+    "auto": envelope_pb2.EFFORT_AUTO,
+}
+_PACKERS = "docferry.packers"
+
+To = Annotated[str, typer.Option("--to", help="The service, HOST:PORT.")]
+Token = Annotated[str, typer.Option("--token", envvar="DOCFERRY_TOKEN", help="Bearer token.")]
+Ca = Annotated[Path | None, typer.Option("--ca", help="PEM file of the CA of the service's certificate.")]
+Json = Annotated[bool, typer.Option("--json", help="JSON Lines, one object a document.")]
+
+
+def submit(
+    files: Annotated[list[Path], typer.Argument(help="Pictures of documents.")],
+    to: To = "127.0.0.1:50051",
+    edge: Annotated[bool, typer.Option("--edge", help="Read here first and send only what is needed.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the finished analysis.")] = False,
+    within: Annotated[float, typer.Option("--within", help="Seconds to wait for one document.")] = 300.0,
+    effort: Annotated[str, typer.Option("--effort", help="fast, deep or auto.")] = "auto",
+    token: Token = "",
+    ca: Ca = None,
+    json: Json = False,
+) -> None:
+    """Submit files to a service. Without --edge they go up as they are."""
+    if effort not in _EFFORTS:
+        raise ConfigurationError(f"--effort {effort!r} is unknown", remedy="fast, deep or auto")
+    packer = _packer() if edge else None
+
+    async def run() -> bool:
+        good = True
+        async with Client.connect(to, token=token, ca=ca) as client:
+            with console.progress() as bar:
+                task = bar.add_task("submitting", total=len(files))
+                for file in files:
+                    tree = await _submit_one(client, file, packer, _EFFORTS[effort], within if wait else 0.0)
+                    _show(tree, json)
+                    good = good and tree["status"] not in {"failed", "cancelled"}
+                    bar.advance(task)
+        return good
+
+    if not asyncio.run(run()):
+        raise typer.Exit(1)
+
+
+def watch(
+    to: To = "127.0.0.1:50051",
+    since: Annotated[str, typer.Option("--since", help="Resume token; without one from the oldest event.")] = "",
+    live: Annotated[bool, typer.Option("--live", help="Leave out what happened before now.")] = False,
+    count: Annotated[int, typer.Option("--count", help="Stop after this many events; 0 means never.")] = 0,
+    token: Token = "",
+    ca: Ca = None,
+    json: Json = False,
+) -> None:
+    """Print events as they happen, in order; a broken link is taken up again where it stopped."""
+
+    async def run() -> None:
+        seen = 0
+        async with Client.connect(to, token=token, ca=ca) as client:
+            async for event in client.watch(since, live_only=live):
+                _show_event(event, json)
+                seen += 1
+                if seen == count:
+                    return
+
+    asyncio.run(run())
+
+
+def get(
+    identifier: Annotated[str, typer.Argument(metavar="ID", help="An analysis id or a document id.")],
+    to: To = "127.0.0.1:50051",
+    token: Token = "",
+    ca: Ca = None,
+    json: Json = False,
+) -> None:
+    """Print one analysis."""
+
+    async def run() -> analysis_pb2.Analysis:
+        async with Client.connect(to, token=token, ca=ca) as client:
+            try:
+                return await client.get(identifier)
+            except DocferryError as error:
+                if error.code != "NOT_FOUND":
+                    raise
+            return await client.get(document_id=identifier)
+
+    tree = report.analysis("", asyncio.run(run()))
+    _show(tree, json)
+    if tree["status"] == "failed":
+        raise typer.Exit(1)
+
+
+async def _submit_one(
+    client: Client, file: Path, packer: Any, effort: envelope_pb2.Effort.ValueType, within: float
+) -> dict[str, Any]:
+    began = time.perf_counter()
+    timings: dict[str, float] = {}
+    try:
+        if packer is None:
+            analysis = await client.submit_file(file, effort=effort)
+        else:
+            packed = await asyncio.to_thread(packer, file, effort)
+            timings |= packed.timings
+            analysis = await client.submit(packed.request)
+            parts = {part.part_id: part.data for part in packed.parts}
+            for want in analysis.wants:
+                await client.supply(analysis.analysis_id, want.part_id, parts[want.part_id], offset=want.received)
+        timings["ack"] = (time.perf_counter() - began) * 1000
+        if within:
+            analysis = await client.wait(analysis.analysis_id, within=within)
+            timings["event"] = (time.perf_counter() - began) * 1000
+        elif not finished(analysis.state):
+            analysis = await client.get(analysis.analysis_id)
+    except DocferryError as error:
+        return report.failure(str(file), error)
+    return report.analysis(str(file), analysis, timings=timings)
+
+
+def _packer() -> Any:
+    """The edge's own way to pack a file, found by its entry point: this package knows no edge."""
+    for entry in metadata.entry_points(group=_PACKERS):
+        return entry.load()()
+    raise ConfigurationError("--edge needs the edge agent", remedy="pip install 'docferry[edge]'")
+
+
+def _show(tree: dict[str, Any], json: bool) -> None:
+    if json:
+        console.print_json(tree)
+    else:
+        console.print_document(tree)
+
+
+def _show_event(event: event_pb2.Event, json: bool) -> None:
+    kind = event_pb2.Event.Type.Name(event.type).removeprefix("TYPE_").lower()
+    state = analysis_pb2.Analysis.State.Name(event.state).removeprefix("STATE_").lower()
+    time_text = event.create_time.ToJsonString()
+    if json:
+        console.print_json(
+            {
+                "event_id": event.event_id,
+                "sequence": event.sequence,
+                "resume_token": event.resume_token,
+                "type": kind,
+                "time": time_text,
+                "analysis_id": event.analysis_id,
+                "document_id": event.document_id,
+                "state": state,
+                "version": event.version,
+            }
+        )
+    else:
+        typer.echo(f"{time_text}  {kind:<14} {event.analysis_id}  {state}  version {event.version}")
+
+
+

@@ -1,0 +1,76 @@
+"""How commands speak to people: one summary a document on a terminal or in a pipe, JSON Lines with `--json`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+
+def print_json(tree: dict[str, Any]) -> None:
+    """One compact JSON object on a line of its own, at once."""
+    sys.stdout.write(json.dumps(tree, ensure_ascii=False, separators=(",", ":")) + "\n")
+    sys.stdout.flush()
+
+
+def progress() -> Progress:
+    """A progress bar on standard error; silent where that is no terminal."""
+    console = Console(stderr=True)
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
+def print_document(tree: dict[str, Any]) -> None:
+    """A document's answer for a person. Everything read from paper is printed as plain text."""
+    console = Console(highlight=False, soft_wrap=True)
+    head = Text(str(tree.get("file", "")), style="bold")
+    head.append(f"  {tree['status']}", style="green" if tree["status"] in {"done", "read"} else "red")
+    if "engine" in tree:
+        note = "the edge's own answer" if tree["engine"] == "edge" else f"version {tree['version']}, {tree['engine']}"
+        head.append(f"  ({note})", style="dim")
+    console.print(head)
+    if "error" in tree:
+        console.print(Text(f"  {tree['error']['code']}: {tree['error']['reason']}"))
+        console.print(Text(f"  {tree['error']['remedy']}", style="dim"))
+    table = Table.grid(padding=(0, 2))
+    for field in tree.get("fields", ()):
+        table.add_row(
+            Text(f"  {field['name']}", style="cyan"), Text(field["normalized"]), Text(f"{field['confidence']:.2f}", style="dim")
+        )
+    if table.row_count:
+        console.print(table)
+    for line in _facts(tree):
+        console.print(Text(f"  {line}"))
+
+
+def _facts(tree: dict[str, Any]) -> list[str]:
+    facts: list[str] = []
+    route = tree.get("route")
+    if route:
+        reasons = "; ".join(f"{reason['code']}: {reason['detail']}" for reason in route["reasons"])
+        facts.append(f"route {route['decision']}: {reasons}")
+    traffic = tree.get("traffic")
+    if traffic and traffic["original_bytes"]:
+        share = traffic["sent_bytes"] / traffic["original_bytes"]
+        parts = ", ".join(f"{part['kind']} {part['bytes']:,}" for part in traffic["parts"])
+        facts.append(
+            f"bytes {traffic['original_bytes']:,} → {traffic['sent_bytes']:,} ({share:.1%}): {parts}"
+        )
+    if tree.get("timings_ms"):
+        facts.append("ms " + ", ".join(f"{name} {value}" for name, value in tree["timings_ms"].items()))
+    for note in tree.get("notified") or ():
+        facts.append(f"notified by {note['sink']} after {note['ms']} ms (event {note['event_id']})")
+    return facts

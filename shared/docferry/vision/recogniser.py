@@ -1,0 +1,168 @@
+"""Reading one line at a time: a CTC network over crops 48 pixels high."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from docferry.errors import ModelError
+from docferry.vision.images import Pixels
+from docferry.vision.quads import Quad, cut_out, is_vertical, turned_around
+from docferry.vision.sessions import Network, Tensor
+
+HEIGHT = 48
+"""Pixels the network wants a line to be high."""
+
+_BLANK = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RecogniserSettings:
+    """How lines are batched.
+
+    Attributes:
+        bucket: Widths are padded to a multiple of this, so that few input shapes occur.
+        least: Narrower crops are padded to this width; the network reads very short inputs badly.
+        longest: Crops are squeezed to this width at most (a line 66 times wider than high).
+        batch_pixels: Columns in one batch, padding included; bounds the memory of one run.
+    """
+
+    bucket: int = 32
+    least: int = 64
+    longest: int = 3200
+    batch_pixels: int = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """What one quad says.
+
+    Attributes:
+        text: NFC; empty when the network saw nothing.
+        score: Mean of `scores`, 0 for an empty text.
+        scores: The network's score for each character the CTC path emitted, before any folding; 0..1.
+        quad: The quad as it was read: a vertical line may have been turned around.
+    """
+
+    text: str
+    score: float
+    scores: tuple[float, ...]
+    quad: Quad
+
+
+@dataclass(frozen=True, slots=True)
+class Recogniser:
+    """The text line recogniser. Safe to use from several threads at once."""
+
+    network: Network
+    alphabet: tuple[str, ...]
+    settings: RecogniserSettings = field(default_factory=RecogniserSettings)
+
+    @classmethod
+    def of(cls, network: Network, settings: RecogniserSettings | None = None) -> Recogniser:
+        """A recogniser whose alphabet is the one stored in the network's metadata.
+
+        Raises:
+            ModelError: The file carries no `character` entry.
+        """
+        characters = network.metadata.get("character")
+        if not characters:
+            raise ModelError(
+                "the recogniser's file holds no alphabet (metadata key `character`)",
+                remedy="use a model from models.toml",
+            )
+        # PaddleOCR's convention: index 0 is CTC's blank, the space comes last.
+        return cls(network, ("", *characters.split("\n"), " "), settings or RecogniserSettings())
+
+    def read(self, image: Pixels, quads: Sequence[Quad]) -> list[Recognised]:
+        """Read each quad of a page; the answers stand in the order of `quads`.
+
+        Lines that run down or up the page are read both ways, and the better score wins.
+        """
+        readings = self._read_as_given(image, quads)
+        vertical = [number for number, quad in enumerate(quads) if is_vertical(quad)]
+        for number, other in zip(
+            vertical, self._read_as_given(image, [turned_around(quads[n]) for n in vertical]), strict=True
+        ):
+            if other.score > readings[number].score:
+                readings[number] = other
+        return readings
+
+    def _read_as_given(self, image: Pixels, quads: Sequence[Quad]) -> list[Recognised]:
+        crops = [self._crop(image, quad) for quad in quads]
+        readings: dict[int, Recognised] = {}
+        for batch in self._batches([crop.shape[1] for crop in crops]):
+            width = self._padded(max(crops[number].shape[1] for number in batch))
+            probabilities = self.network.run(_tensor([crops[number] for number in batch], width))[0]
+            for number, path in zip(batch, probabilities, strict=True):
+                text, scores = self._decoded(path)
+                score = float(np.mean(scores)) if scores else 0.0
+                readings[number] = Recognised(text, score, scores, quads[number])
+        return [readings[number] for number in range(len(quads))]
+
+    def _crop(self, image: Pixels, quad: Quad) -> Pixels:
+        crop = cut_out(image, quad, HEIGHT)
+        if crop.shape[1] > self.settings.longest:
+            import cv2
+
+            crop = np.asarray(cv2.resize(crop, (self.settings.longest, HEIGHT)), dtype=np.uint8)
+        return crop
+
+    def _padded(self, width: int) -> int:
+        bucket = self.settings.bucket
+        return max(self.settings.least, -(-width // bucket) * bucket)
+
+    def _batches(self, widths: Sequence[int]) -> Iterator[list[int]]:
+        """Numbers of crops, narrow ones first, in batches of at most `batch_pixels` columns."""
+        batch: list[int] = []
+        for number in sorted(range(len(widths)), key=lambda n: (widths[n], n)):
+            if batch and self._padded(widths[number]) * (len(batch) + 1) > self.settings.batch_pixels:
+                yield batch
+                batch = []
+            batch.append(number)
+        if batch:
+            yield batch
+
+    def _decoded(self, path: npt.NDArray[np.float32]) -> tuple[str, tuple[float, ...]]:
+        """Greedy CTC: the best class of every column, repeats collapsed, blanks dropped."""
+        best = path.argmax(axis=1)
+        kept = best != _BLANK
+        kept[1:] &= best[1:] != best[:-1]
+        places = np.flatnonzero(kept)
+        scores = path[places, best[places]]
+        return tidy("".join(self.alphabet[index] for index in best[places])), tuple(scores.tolist())
+
+
+def tidy(text: str) -> str:
+    """NFC, single spaces, and ASCII punctuation in lines without Chinese, Japanese or Korean letters.
+
+    The network was trained mostly on Chinese and likes full-width forms; in a Latin line `：` means `:`.
+    """
+    text = " ".join(unicodedata.normalize("NFC", text).split())
+    return text if _has_cjk(text) else text.translate(_NARROW)
+
+
+_NARROW = {full: full - 0xFEE0 for full in range(0xFF01, 0xFF5F)} | {
+    ord("、"): ",",
+    ord("。"): ".",
+    ord("【"): "[",
+    ord("】"): "]",
+}
+
+
+def _has_cjk(text: str) -> bool:
+    return any("\u3040" <= letter <= "\u30ff" or "\u3400" <= letter <= "\u9fff" or "\uac00" <= letter <= "\ud7a3" for letter in text)
+
+
+def _tensor(crops: Sequence[Pixels], width: int) -> Tensor:
+    """`(n, 3, 48, width)` in -1..1, padded on the right with 0 as in training."""
+    tensor = np.zeros((len(crops), 3, HEIGHT, width), dtype=np.float32)
+    for number, crop in enumerate(crops):
+        part = tensor[number, :, :, : crop.shape[1]]
+        np.multiply(crop.transpose(2, 0, 1), np.float32(2 / 255), out=part)
+        part -= 1
+    return tensor
