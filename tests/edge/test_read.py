@@ -11,7 +11,7 @@ from docferry.model_store import ModelStore, default_store
 from docferry.model_store.manifest import packaged_manifest
 from docferry.reading_order import assemble_page
 from docferry_edge.prepare import Frame, PageImage
-from docferry_edge.read import Event, LayoutHint, LineRead, LinesHint, Reader, ReadSettings, Reading
+from docferry_edge.read import Event, LayoutHint, LineRead, LinesHint, Reader, Reading, ReadSettings
 
 RECEIPT = (
     ("HARBOUR BOOKS", None),

@@ -1,0 +1,52 @@
+"""The cloud's commands. Engines and databases are loaded only once a command runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from docferry import console
+from docferry.settings import load
+
+if TYPE_CHECKING:
+    from docferry_cloud.engine import Engine
+
+cloud_app = typer.Typer(help="The cloud service.", no_args_is_help=True)
+
+
+@cloud_app.callback()
+def _cloud() -> None:
+    """Without a callback typer would make the only command the group itself."""
+
+
+@cloud_app.command("serve")
+def serve(
+    config: Annotated[Path | None, typer.Option("--config", help="TOML file; without one the defaults hold.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Say the address and readiness as JSON Lines.")] = False,
+) -> None:
+    """Take envelopes in, interpret them and publish what was found, until SIGTERM or Ctrl-C."""
+    from docferry.model_store import default_store
+    from docferry_cloud.pipeline import PipelineEngine
+    from docferry_cloud.server import serve as run
+    from docferry_cloud.settings import SETTINGS, cloud_settings
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    settings = cloud_settings(load(SETTINGS, config))
+
+    def say(status: str, **values: str) -> None:
+        if json:
+            console.print_json({"status": status, **values})
+        else:
+            typer.echo(" ".join([status, *values.values()]))
+
+    def engine() -> Engine:
+        loaded = PipelineEngine.load(default_store(), settings.threads)
+        say("ready", engine=loaded.name)
+        return loaded
+
+    asyncio.run(run(settings, engine_factory=engine, ready=lambda address: say("listening", address=address)))
