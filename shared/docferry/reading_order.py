@@ -60,9 +60,7 @@ class Block:
     members: tuple[int, ...]
 
 
-def arrange(
-    width: int, height: int, layout: Iterable[LayoutBox], polygons: Sequence[Polygon]
-) -> tuple[Block, ...]:
+def arrange(width: int, height: int, layout: Iterable[LayoutBox], polygons: Sequence[Polygon]) -> tuple[Block, ...]:
     """Sort lines into blocks and both into reading order.
 
     Every index into `polygons` appears in exactly one block, once.
@@ -81,8 +79,7 @@ def arrange(
         holder = _holder(mark, scaled)
         (left_over if holder is None else members[holder]).append(index)
     blocks = [
-        Block(box.type, box.box, box.score, tuple(_rows(held, marks)))
-        for box, held in zip(boxes, members, strict=True)
+        Block(box.type, box.box, box.score, tuple(_rows(held, marks))) for box, held in zip(boxes, members, strict=True)
     ]
     for group in _gathered(left_over, marks, scaled):
         box = _relative(_around(marks[index].box for index in group), width, height)
@@ -119,9 +116,7 @@ def assemble_page(
             box=block.box,
             order=order,
             score=block.score,
-            lines=tuple(
-                replace(lines[index], id=line_id(order, place)) for place, index in enumerate(block.members)
-            ),
+            lines=tuple(replace(lines[index], id=line_id(order, place)) for place, index in enumerate(block.members)),
             provenance=provenance if block.score else "",
         )
         for order, block in enumerate(blocks)
@@ -286,9 +281,7 @@ def _gathered(indices: Sequence[int], marks: Sequence[_Mark], obstacles: Sequenc
     return groups
 
 
-def _stacks(
-    rows: Sequence[list[int]], marks: Sequence[_Mark], obstacles: Sequence[Box]
-) -> list[list[list[int]]]:
+def _stacks(rows: Sequence[list[int]], marks: Sequence[_Mark], obstacles: Sequence[Box]) -> list[list[list[int]]]:
     """Consecutive rows that belong together."""
     stacks: list[list[list[int]]] = []
     for row in rows:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import re
 import statistics
 from collections import Counter
@@ -197,35 +196,67 @@ def _total_features(
 
 
 _SUMS = frozenset({Label.PAYABLE, Label.TOTAL, Label.INCLUSIVE, Label.SUBTOTAL})
-_TELLING = frozenset({Label.ROUNDING, Label.CASH, Label.CHANGE, Label.TAX, Label.SUBTOTAL, Label.TOTAL, Label.PAYABLE, Label.QUANTITY})
+_TELLING = frozenset(
+    {Label.ROUNDING, Label.CASH, Label.CHANGE, Label.TAX, Label.SUBTOTAL, Label.TOTAL, Label.PAYABLE, Label.QUANTITY}
+)
 
 _DATE_WORDS = ("DATE", "TARIKH", "DATUM", "日期", "开票日期", "时间", "TGL")
-_OTHER_DATES = ("DUE", "EXPIR", "VALID", "UNTIL", "BEFORE", "DELIVERY", "EFFECTIVE", "ENTRY", "BIRTH", "有效", "到期", "PRINTED", "SINCE", "FROM")
+_OTHER_DATES = (
+    "DUE",
+    "EXPIR",
+    "VALID",
+    "UNTIL",
+    "BEFORE",
+    "DELIVERY",
+    "EFFECTIVE",
+    "ENTRY",
+    "BIRTH",
+    "有效",
+    "到期",
+    "PRINTED",
+    "SINCE",
+    "FROM",
+)
 
 
 def date_candidates(rows: tuple[Row, ...]) -> tuple[Candidate, ...]:
     """Every date on the paper, with its traits."""
     found = _dates(rows, day_first=_day_first(rows))
-    repeats = Counter(date.value for _, _, date in found)
+    repeats = Counter(item.date.value for item in found)
     return tuple(
         Candidate(
-            date.text,
-            date.value.isoformat(),
-            date.value.isoformat(),
-            (piece,),
-            _date_features(rows, row, piece, date, number, repeats[date.value]),
+            item.date.text,
+            item.date.value.isoformat(),
+            item.date.value.isoformat(),
+            item.pieces,
+            _date_features(rows, item, number, repeats[item.date.value]),
         )
-        for number, (row, piece, date) in enumerate(found)
+        for number, item in enumerate(found)
     )
 
 
-def _dates(rows: tuple[Row, ...], *, day_first: bool) -> list[tuple[Row, Piece, PrintedDate]]:
-    return [
-        (row, piece, date)
-        for row in rows
-        for piece in row.pieces
-        for date in find_dates(piece.line.text, day_first=day_first)
-    ]
+@dataclass(frozen=True, slots=True)
+class _FoundDate:
+    """A date in a row's text, and the pieces it covers."""
+
+    row: Row
+    pieces: tuple[Piece, ...]
+    date: PrintedDate
+
+
+def _dates(rows: tuple[Row, ...], *, day_first: bool) -> list[_FoundDate]:
+    """All dates, looked for in whole rows: a reader may put `30`, `DEC` and `17` into three boxes."""
+    found: list[_FoundDate] = []
+    for row in rows:
+        for date in find_dates(row.text, day_first=day_first):
+            at, pieces = 0, []
+            for piece in row.pieces:
+                end = at + len(piece.line.text)
+                if at < date.end and date.start < end:
+                    pieces.append(piece)
+                at = end + 1
+            found.append(_FoundDate(row, tuple(pieces), date))
+    return found
 
 
 _US_ADDRESS = re.compile(r"\b[A-Z]{2}[ ,.]+\d{5}(?:-\d{4})?\b")
@@ -234,7 +265,7 @@ _DAY_FIRST_CURRENCIES = frozenset({"MYR", "EUR", "GBP", "SGD", "AUD", "INR", "TH
 
 def _day_first(rows: tuple[Row, ...]) -> bool:
     """How this document writes its dates: by a date that proves it, else by its currency and address."""
-    dates = [date for _, _, date in _dates(rows, day_first=True)]
+    dates = [item.date for item in _dates(rows, day_first=True)]
     if any(date.day_first for date in dates):
         return True
     if any(date.month_first for date in dates):
@@ -245,27 +276,26 @@ def _day_first(rows: tuple[Row, ...]) -> bool:
     return not ("USD" in currencies and any(_US_ADDRESS.search(row.text) for row in rows))
 
 
-def _date_features(
-    rows: tuple[Row, ...], row: Row, piece: Piece, date: PrintedDate, number: int, repeats: int
-) -> dict[str, float]:
-    features: dict[str, float] = {"bias": 1.0, f"style_{date.style}": 1.0}
-    before = " ".join(other.line.text for other in row.pieces if other.left < piece.left)
-    before = f"{before} {piece.line.text[: date.start]}"
+def _date_features(rows: tuple[Row, ...], item: _FoundDate, number: int, repeats: int) -> dict[str, float]:
+    row, date = item.row, item.date
+    text = row.text
+    before = text[: date.start]
     above = rows[row.index - 1].text if row.index and rows[row.index - 1].page == row.page else ""
+    features: dict[str, float] = {"bias": 1.0, f"style_{date.style}": 1.0}
     if contains_any(fold(before), _DATE_WORDS):
         features["word_left"] = 1.0
     elif contains_any(fold(above), _DATE_WORDS):
         features["word_above"] = 1.0
     if contains_any(fold(before), _OTHER_DATES):
         features["other_date"] = 1.0
-    rest = row.text.replace(date.text, " ")
+    rest = f"{before} {text[date.end :]}"
     features["time"] = float(bool(_TIME.search(rest)) or "TIME" in words(rest))
     features["first"] = float(number == 0)
     features["later"] = min(number, 4) / 4
     features["depth"] = row.index / max(len(rows) - 1, 1)
     features["repeated"] = min(repeats - 1, 2) / 2
-    features["year_unlikely"] = float(not 2000 <= date.value.year <= datetime.date.max.year - 7900)
-    text = piece.line.text
-    features["glued"] = float(text[date.start - 1 : date.start].isalpha() or text[date.end : date.end + 3].strip()[:1] in set("-/"))
-    features["alone"] = float(date.text.strip() == piece.line.text.strip())
+    features["year_unlikely"] = float(not 2000 <= date.value.year < 2100)
+    follows = text[date.end : date.end + 3].strip()[:1]
+    features["glued"] = float(before[-1:].isalpha() or follows in set("-/"))
+    features["alone"] = float(date.text == text.strip())
     return features

@@ -27,18 +27,23 @@ _MONTHS: dict[str, int] = {
 }
 _MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
 
-# A four-digit year may run into the time that follows it: `31/12/201813:45`.
-_YEAR = r"(?:(?:19|20)\d\d(?=\s?\d{1,2}:\d\d)|(?:19|20)\d\d(?!\d)|\d\d(?!\d))"
+# A year may run into the time that follows it: `31/12/201813:45`, `31/12/1813:45`.
+_YEAR = r"(?:\d\d(?=(?:[01]?\d|2[0-3]):[0-5]\d)|(?:19|20)\d\d(?=\s?\d{1,2}:\d\d)|(?:19|20)\d\d(?!\d)|\d\d(?!\d))"
 _BEFORE = r"(?<![\d])(?<!\d[./-])"
-_YEAR_FIRST = re.compile(rf"{_BEFORE}((?:19|20)\d\d)\s?([-/.年])\s?(\d{{1,2}})\s?[-/.月]\s?(\d{{1,2}})(?!\d(?!\d?:))\s?日?")
+_YEAR_FIRST = re.compile(
+    rf"{_BEFORE}((?:19|20)\d\d)\s?([-/.年])\s?(\d{{1,2}})\s?[-/.月]\s?(\d{{1,2}})(?!\d(?!\d?:))\s?日?"
+)
 _ROC = re.compile(r"(?<!\d)(?:中[華华])?(?:民[國国])?\s?(\d{2,3})\s?年\s?(\d{1,2})\s?月\s?(\d{1,2})\s?日?")
 # Hyphens and dots must be spaced alike, or `11-22 - 30` would be a date.
-_YEAR_LAST = re.compile(rf"{_BEFORE}(\d{{1,2}})(?:\s?/\s?(\d{{1,2}})\s?/\s?|(\s?[-.]\s?)(\d{{1,2}})\3)({_YEAR})(?![./-]\d)")
+_YEAR_LAST = re.compile(
+    rf"{_BEFORE}(\d{{1,2}})(?:\s?/\s?(\d{{1,2}})\s?/\s?|(\s?[-.]\s?)(\d{{1,2}})\3)({_YEAR})(?![./-]\d)"
+)
 _DAY_MONTH = re.compile(
     rf"(?<!\d)(\d{{1,2}})(?:ST|ND|RD|TH)?[\s\-/.,]{{0,2}}({_MONTH})[\s\-/.,']{{0,3}}({_YEAR})", re.IGNORECASE
 )
 _MONTH_DAY = re.compile(
-    rf"(?<![A-Z])({_MONTH})[\s\-.]{{0,2}}(\d{{1,2}})(?:ST|ND|RD|TH)?(?:\s?[,.]\s?|[\s\-/]{{1,2}})({_YEAR})", re.IGNORECASE
+    rf"(?<![A-Z])({_MONTH})[\s\-.]{{0,2}}(\d{{1,2}})(?:ST|ND|RD|TH)?(?:\s?[,.]\s?|[\s\-/]{{1,2}})({_YEAR})",
+    re.IGNORECASE,
 )
 _COMPACT = re.compile(r"(?<![\dA-Z])((?:19|20)\d\d)(\d\d)(\d\d)(?![\d])", re.IGNORECASE)
 _COMPACT_YEAR_LAST = re.compile(r"(?<![\dA-Z])(\d\d)(\d\d)(20\d\d)(?![\d])", re.IGNORECASE)

@@ -18,10 +18,19 @@ class DocumentType(enum.StrEnum):
     PAGE = "page"
 
 
-_INVOICE = ("INVOICENO", "INVOICENUMBER", "INVOICEDATE", "BILLTO", "DUEDATE", "PAYMENTTERMS", "RECHNUNGSNUMMER", "RECHNUNGSNR", "FACTUURNUMMER",
-            "NUMERODEFACTURE", "发票代码", "发票号码", "购买方", "销售方", "价税合计", "UNITPRICE")  # fmt: skip
-_RECEIPT = ("RECEIPT", "CASHIER", "TAXINVOICE", "CASHBILL", "CASHSALE", "GSTID", "GSTREG", "THANKYOU", "CHANGE", "小票", "收银", "收据", "谢谢惠顾",
-            "现金", "找零", "INVOICE", "BILL", "TERIMAKASIH")  # fmt: skip
+_INVOICE = tuple(
+    """
+    INVOICENO INVOICENUMBER INVOICEDATE BILLTO DUEDATE PAYMENTTERMS RECHNUNGSNUMMER RECHNUNGSNR FACTUURNUMMER NUMERODEFACTURE
+    发票代码 发票号码 购买方 销售方 价税合计 UNITPRICE
+    """.split()
+)
+_RECEIPT = tuple(
+    """
+    RECEIPT CASHIER TAXINVOICE CASHBILL CASHSALE GSTID GSTREG THANKYOU CHANGE INVOICE BILL TERIMAKASIH SUBTOTAL
+    小票 收银 收据 谢谢惠顾 欢迎光临 现金 找零 发票 统一编号 统编 微信支付 支付宝
+    """.split()
+)
+_SUMS = frozenset({Label.PAYABLE, Label.TOTAL, Label.INCLUSIVE})
 
 _LONG_LINE = 40
 """Letters in a line of running text; a receipt's line rarely holds as many. A Chinese character counts as two."""
@@ -30,21 +39,27 @@ _LONG_LINE = 40
 def classify(rows: tuple[Row, ...]) -> DocumentType:
     """The document's type, from its rows.
 
-    A receipt or an invoice has amounts with decimals and words for a sum, or several words that only such papers carry;
-    a page of running text is mostly long lines, and one stray "total 3.50" in it does not make it a receipt.
+    A receipt or an invoice has a row for its sum and a word that such papers carry; or, where the sum was not read,
+    several such words and prices; or prices in every third row. A page of running text is mostly long lines, and a
+    stray "total 3.50" in it does not make it a receipt.
     """
-    texts = [row.text for row in rows]
-    if not texts:
+    if not rows:
         return DocumentType.PAGE
-    folded = [fold(text) for text in texts]
+    folded = [fold(row.text) for row in rows]
     invoice = sum(any(contains_any(text, (word,)) for text in folded) for word in _INVOICE)
-    receipt = sum(any(contains_any(text, (word,)) for text in folded) for word in _RECEIPT)
-    priced = sum(any(amount.decimals == 2 or amount.currency for amount in find_amounts(text)) for text in texts)
-    summed = sum(label_of(text) in {Label.PAYABLE, Label.TOTAL, Label.INCLUSIVE} for text in texts if len(text) < _LONG_LINE)
-    prose = sum(_width(piece.line.text) >= _LONG_LINE for row in rows for piece in row.pieces) / sum(len(row.pieces) for row in rows)
-    # Each addend is capped, so that no single trait decides alone.
-    money = min(priced, 4) + 2 * min(summed, 2) + min(receipt + invoice, 4)
-    if money < 4 or (prose > 0.3 and money < 10) or (priced == 0 and summed == 0):
+    telling = invoice + sum(any(contains_any(text, (word,)) for text in folded) for word in _RECEIPT)
+    amounts = [find_amounts(row.text) for row in rows]
+    priced = sum(any(amount.decimals == 2 or amount.currency for amount in found) for found in amounts)
+    summed = any(label_of(row.text) in _SUMS for row in rows if len(row.text) < _LONG_LINE)
+    prose = sum(_width(piece.line.text) >= _LONG_LINE for row in rows for piece in row.pieces)
+    share_of_prose = prose / sum(len(row.pieces) for row in rows)
+    paper = (
+        (summed and telling >= 1 and any(amounts))
+        or (telling >= 3 and priced >= 2)
+        or (priced >= 3 and priced / len(rows) >= 0.3 and share_of_prose < 0.05)
+    )
+    # Long lines weigh against it, unless the words leave no doubt.
+    if not paper or (share_of_prose > 0.2 and telling < 4):
         return DocumentType.PAGE
     return DocumentType.INVOICE if invoice >= 2 else DocumentType.RECEIPT
 

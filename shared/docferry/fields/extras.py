@@ -27,7 +27,7 @@ _NUMBER_LABELS = tuple(
 )
 _NUMBER = re.compile(r"[\s.:#：\-]*((?=[A-Z0-9\-/#]*\d)[A-Z0-9]+(?:\s?[-/]\s?[A-Z0-9]+)*)")
 _TAIWAN_NUMBER = re.compile(r"(?<![A-Z0-9])([A-Z]{2})-?(\d{8})(?!\d)")
-_TAIWAN_WORDS = re.compile(r"统一发票|電子發票|电子發票|统一發票|电子发票证明联")
+_TAIWAN_WORDS = re.compile(r"统一发票|电子发票")
 
 # Share right among those printed on 381 transcribed receipts is not known (the truth does not name them):
 # a stated ceiling, lowered by the lines' own confidence.
@@ -80,7 +80,9 @@ def currency_field(rows: tuple[Row, ...], amounts: tuple[LabelledAmount, ...], t
     if chosen:
         (code, _) = Counter(item.amount.currency for item in chosen).most_common(1)[0]
         item = next(item for item in chosen if item.amount.currency == code)
-        mark = next((mark for mark in sorted(CURRENCIES, key=len, reverse=True) if mark in item.amount.text.upper()), "")
+        mark = next(
+            (mark for mark in sorted(CURRENCIES, key=len, reverse=True) if mark in item.amount.text.upper()), ""
+        )
         return _field("currency", mark, code or "", [item.piece], _PLAIN_RULE)
     for row in rows:
         for piece in row.pieces:

@@ -15,8 +15,8 @@ _LOOK_ALIKES = str.maketrans({"0": "O", "Q": "O", "1": "I", "L": "I", "|": "I", 
 
 # Only the characters that occur in our keywords; a full conversion table would be a dependency.
 _SIMPLIFIED = str.maketrans(
-    "總計價稅應實額數優惠減免現號單電話統編發購買銷開間時區縣鎮鄉樓室廣東國門點飯館藥業務貨舖鋪",
-    "总计价税应实额数优惠减免现号单电话统编发购买销开间时区县镇乡楼室广东国门点饭馆药业务货铺铺",
+    "據總計價稅應實額數優惠減免現號單電話統編發購買銷開間時區縣鎮鄉樓室廣東國門點飯館藥業務貨舖鋪",
+    "据总计价税应实额数优惠减免现号单电话统编发购买销开间时区县镇乡楼室广东国门点饭馆药业务货铺铺",
 )
 
 

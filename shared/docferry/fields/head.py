@@ -68,7 +68,11 @@ def _is_late_address(row: Row) -> bool:
     if wording.has_address_label(row.text):
         return True
     priced = any(amount.decimals == 2 for amount in find_amounts(row.text))
-    return not priced and _address_like(row.text) and (wording.has_postcode(row.text) or wording.starts_like_address(row.text))
+    return (
+        not priced
+        and _address_like(row.text)
+        and (wording.has_postcode(row.text) or wording.starts_like_address(row.text))
+    )
 
 
 def _next_below(segments: Sequence[Segment], index: int) -> int | None:
@@ -99,7 +103,9 @@ def merchant_candidates(head: Head) -> tuple[Candidate, ...]:
                 continue
             pieces = tuple(piece for at in span for piece in head.segments[at].pieces)
             found.append(
-                Candidate(value, " ".join(value.split()), fold(value), pieces, _merchant_features(head, span, value, segment))
+                Candidate(
+                    value, " ".join(value.split()), fold(value), pieces, _merchant_features(head, span, value, segment)
+                )
             )
     return tuple(found)
 
@@ -168,7 +174,8 @@ def _uneven(upper: Segment, lower: Segment) -> bool:
 
 def _person_like(texts: Sequence[str]) -> bool:
     parts = words(" ".join(texts))
-    return 2 <= len(parts) <= 4 and all(part.isalpha() for part in parts) and not _company(" ".join(texts))
+    several = 2 <= len(parts) <= 4 or (len(parts) == 1 and len(parts[0]) >= 9)
+    return several and all(part.isalpha() for part in parts) and not _company(" ".join(texts))
 
 
 def _address_like(text: str) -> bool:
@@ -189,7 +196,11 @@ def address_candidates(head: Head) -> tuple[Candidate, ...]:
         while at is not None and len(span) < _MAX_ADDRESS_LINES:
             text = head.segments[at].text
             kept = wording.without_contact(wording.without_address_label(text) if not span else text)
-            if not kept.strip(" .,:-()") or wording.is_registration(kept) or (wording.is_paperwork(kept) and not _address_like(kept)):
+            if (
+                not kept.strip(" .,:-()")
+                or wording.is_registration(kept)
+                or (wording.is_paperwork(kept) and not _address_like(kept))
+            ):
                 break
             span.append(at)
             texts.append(kept.strip())

@@ -5,47 +5,100 @@ from __future__ import annotations
 import functools
 import re
 
+from docferry.fields.dates import find_dates
 from docferry.fields.folding import plain, words
 
+_GLUED_LETTERS = 10
+"""A run of as many letters without a space may be several words run together: there, words of five letters count inside it."""
+
+
+class _Words:
+    """A set of words or short phrases that is looked for at word boundaries, the long ones also inside glued runs.
+
+    Args:
+        table: Words parted by white space; `_` stands for an optional space inside a phrase.
+        more: A regular expression for what is no plain word; matched anywhere.
+        glued: Shorter words that are safe inside a run all the same.
+    """
+
+    def __init__(self, table: str, more: str = "", glued: str = "") -> None:
+        entries = [re.escape(entry).replace("_", " ?") for entry in sorted(table.split(), key=len, reverse=True)]
+        long = [entry for entry in entries if len(entry) >= 5] + glued.split()
+        self._bounded = re.compile(rf"(?<![A-Z\d])(?:{'|'.join(entries)})(?![A-Z\d])" + (f"|{more}" if more else ""))
+        self._inside = re.compile("|".join(long))
+
+    def found_in(self, text: str) -> bool:
+        """Whether any of the words occurs in `text` (any case)."""
+        upper = plain(text)
+        if self._bounded.search(upper):
+            return True
+        return any(len(run) >= _GLUED_LETTERS and self._inside.search(run) for run in re.findall(r"[A-Z&.']+", upper))
+
+    def removed_from(self, upper: str) -> str:
+        """`upper` (already plain) with the words at word boundaries taken out."""
+        return self._bounded.sub(" ", upper)
+
+
 _SUFFIX = re.compile(
-    r"(?<![A-Z])(?:S[D0]N\.?\s?B[HN]D|SENDIRIAN BERHAD|BERHAD|BHD|S/B|LTD|LIMITED|LLC|LLP|PLT|INC|CORP|CORPORATION|GMBH|MBH|CO\.? ?KG|AG|B\.?V|N\.?V"
-    r"|S\.?A\.?R\.?L|S\.?A\.?S|PTY|PTE|CO\.(?! ?(?:REG|NO|RFG))|COMPANY(?! ?(?:REG|NO)))\.?(?![A-Z])|公司|商店|商行|酒店|超市|便利店|便利商店|餐厅|饭店|药店|药房|门市|专卖店|店(?![名员长])"
+    r"(?<![A-Z])(?:SENDIRIAN BERHAD|BERHAD|BHD|S/B|LTD|LIMITED|LLC|LLP|PLT|INC|CORP|CORPORATION|GMBH|MBH|CO\.? ?KG|AG|B\.?V|N\.?V"
+    r"|S\.?A\.?R\.?L|S\.?A\.?S|PTY|PTE|CO\.(?! ?(?:REG|NO|RFG))|COMPANY(?! ?(?:REG|NO)))\.?(?![A-Z])|S[D0O]N\.?\s?B[HN]D\.?(?![A-Z])"
+    r"|公司|商店|商行|酒店|超市|便利店|便利商店|餐厅|饭店|药店|药房|门市|专卖店|店(?![名员长])"
 )
-_BUSINESS = re.compile(
-    r"\b(?:ENTERPRISE|TRADING|RESTAURANT|RESTORAN|RESTAURANTS|KEDAI|SYARIKAT|PERNIAGAAN|PERUSAHAAN|CAFE|CAFÉ|BISTRO|KOPITIAM|BAKERY|BAKERIES"
-    r"|CONFECTIONERY|MART|MINIMART|SUPERMARKET|HYPERMARKET|MARKET|SHOP|STORE|STORES|STATIONERY|HARDWARE|PHARMACY|FARMASI|CLINIC|KLINIK|HOTEL"
-    r"|FLORIST|BOOKSTORE|BOOKSTORES|BOOKS|ELECTRICAL|ELECTRONICS|MACHINERY|MOTOR|MOTORS|AUTO|FOOD|FOODS|FOODSTUFF|KITCHEN|HOUSE|CORNER|BAR|PUB|GRILL"
-    r"|PIZZA|COFFEE|TEA|NOODLE|SEAFOOD|VEGETARIAN|SALON|BOUTIQUE|FASHION|GALLERY|STUDIO|CENTRE|CENTER|SERVICES|SERVICE|HOLDINGS|GROUP|INDUSTRIES"
-    r"|MARKETING|DISTRIBUTOR|SUPPLY|SUPPLIES|PARKING|PETROL|STATION|PETROLEUM|GIFT|GIFTS|DECO|FURNITURE|PRINTING|ADVERTISING|DELI|DINER|EATERY"
-    r"|WORKSHOP|TYRE|OPTICAL|JEWELLERY|TOYS|SPORTS|BEAUTY|SPA|CINEMA|MUSEUM|BROS|BROTHERS|SONS|HYPERMART|EMPORIUM|PASARAYA|CASH & CARRY)\b"
-    r"|餐饮|超市|餐厅|酒楼|茶|咖啡|小吃|面馆|书店|药|商贸|贸易|百货"
+_BUSINESS = _Words(
+    """
+    ENTERPRISE TRADING RESTAURANT RESTORAN RESTAURANTS KEDAI SYARIKAT PERNIAGAAN PERUSAHAAN CAFE CAFÉ BISTRO KOPITIAM BAKERY
+    BAKERIES CONFECTIONERY MART MINIMART SUPERMARKET HYPERMARKET MARKET SHOP STORE STORES STATIONERY HARDWARE PHARMACY FARMASI
+    CLINIC KLINIK HOTEL FLORIST BOOKSTORE BOOKSTORES BOOKS ELECTRICAL ELECTRONICS MACHINERY MOTOR MOTORS AUTO FOOD FOODS FOODSTUFF
+    KITCHEN HOUSE CORNER BAR PUB GRILL PIZZA COFFEE TEA NOODLE SEAFOOD VEGETARIAN SALON BOUTIQUE FASHION GALLERY STUDIO CENTRE CENTER
+    SERVICES SERVICE HOLDINGS GROUP INDUSTRIES MARKETING DISTRIBUTOR SUPPLY SUPPLIES PARKING PETROL STATION PETROLEUM GIFT GIFTS DECO
+    FURNITURE PRINTING ADVERTISING DELI DINER EATERY WORKSHOP TYRE OPTICAL JEWELLERY TOYS SPORTS BEAUTY SPA CINEMA MUSEUM BROS BROTHERS
+    SONS HYPERMART EMPORIUM PASARAYA CASH_&_CARRY
+    """,
+    more=r"餐饮|超市|餐厅|酒楼|茶|咖啡|小吃|面馆|书店|药|商贸|贸易|百货",
+    glued="CAFE MART",
 )
-_ADDRESS = re.compile(
-    r"\b(?:JALAN|JLN|JL|LORONG|LRG|LEBUH|LEBUHRAYA|PERSIARAN|TAMAN|TMN|KAMPUNG|KG|BANDAR|BDR|SEKSYEN|SEK|SECTION|MUKIM|DAERAH|LOT|BLOK|BLOCK|BLK"
-    r"|TINGKAT|LEVEL|FLOOR|UNIT|WISMA|MENARA|PLAZA|KOMPLEKS|BANGUNAN|BATU|KM|PUSAT|DATARAN|KAWASAN|PERINDUSTRIAN|MEDAN|DESA|BUKIT|SUNGAI|PT|PTD"
-    r"|STREET|ST|ROAD|RD|AVENUE|AVE|LANE|LN|DRIVE|DR|BOULEVARD|BLVD|HIGHWAY|HWY|COURT|SQUARE|PARK|SUITE|STE|BUILDING|BLDG|MALL|CITY|TOWN|TOWER"
-    r"|STRASSE|STR|PLATZ|WEG|ALLEE|RUE|PLACE|STRAAT|LAAN|OFF|GROUND)\b|STRASSE\b|STRAßE\b|STR\."
-    r"|[省市区县镇乡路街道巷弄楼室栋幢](?![场])|\d号|大厦|广场"
+_ADDRESS = _Words(
+    """
+    JALAN JLN JL LORONG LRG LEBUH LEBUHRAYA PERSIARAN TAMAN TMN KAMPUNG KG BANDAR BDR SEKSYEN SEK SECTION MUKIM DAERAH LOT BLOK BLOCK
+    BLK TINGKAT LEVEL FLOOR UNIT WISMA MENARA PLAZA KOMPLEKS BANGUNAN BATU KM PUSAT DATARAN KAWASAN PERINDUSTRIAN MEDAN DESA BUKIT
+    SUNGAI PT PTD STREET ST ROAD RD AVENUE AVE LANE LN DRIVE DR BOULEVARD BLVD HIGHWAY HWY COURT SQUARE PARK SUITE STE BUILDING BLDG
+    MALL CITY TOWN TOWER STRASSE STR PLATZ WEG ALLEE RUE PLACE STRAAT LAAN OFF GROUND
+    """,
+    more=r"STRASSE\b|STRAßE\b|STRAAT\b|STR\.|[省市区县镇乡路街道巷弄楼室栋幢](?!场)|\d号|大厦|广场",
+    glued="JLN TMN",
 )
-_REGION = re.compile(
-    r"\b(?:SELANGOR|KUALA\s?LUMPUR|K\.?L|W\.?P|WILAYAH|JOHOR|PENANG|PULAU PINANG|PERAK|PAHANG|KEDAH|KELANTAN|TERENGGANU|MELAKA|MALACCA"
-    r"|NEGERI SEMBILAN|SEREMBAN|SABAH|SARAWAK|PERLIS|LABUAN|PUTRAJAYA|MALAYSIA|SINGAPORE|DARUL (?:EHSAN|TAKZIM|RIDZUAN)|D\.E|S\.D\.E|JAYA|BAHRU"
-    r"|USA|U\.S\.A|UNITED STATES|UNITED KINGDOM|ENGLAND|LONDON|DEUTSCHLAND|GERMANY|FRANCE|NEDERLAND|NETHERLANDS|CANADA|AUSTRALIA|HONG KONG|CHINA"
-    r"|TAIWAN|JAPAN|INDIA)\b|中国|北京|上海|天津|重庆"
+_REGION = _Words(
+    """
+    SELANGOR KUALA_LUMPUR K.L KL W.P WP WILAYAH JOHOR PENANG PULAU_PINANG PERAK PAHANG KEDAH KELANTAN TERENGGANU MELAKA MALACCA
+    NEGERI_SEMBILAN SEREMBAN SABAH SARAWAK PERLIS LABUAN PUTRAJAYA MALAYSIA SINGAPORE DARUL_EHSAN DARUL_TAKZIM DARUL_RIDZUAN D.E
+    S.D.E JAYA BAHRU USA U.S.A UNITED_STATES UNITED_KINGDOM ENGLAND LONDON DEUTSCHLAND GERMANY FRANCE NEDERLAND NETHERLANDS CANADA
+    AUSTRALIA HONG_KONG CHINA TAIWAN JAPAN INDIA
+    """,
+    more="中国|北京|上海|天津|重庆",
 )
-_POSTCODE = re.compile(r"(?<![\d-])\d{5}(?![\d-])\.?,?(?:\s*[A-Z])?|\b[A-Z]{1,2}\d[A-Z\d]? ?\d[A-Z]{2}\b|\b\d{4} ?[A-Z]{2}\b(?=\s+[A-Z])")
+_POSTCODE = re.compile(
+    r"(?<![\d-])\d{5}(?![\d-])\.?,?(?:\s*[A-Z])?|\b[A-Z]{1,2}\d[A-Z\d]? ?\d[A-Z]{2}\b|\b\d{4} ?[A-Z]{2}\b(?=\s+[A-Z])"
+)
 _ADDRESS_START = re.compile(
-    r"^\W*(?:NO\b|NO\.|N[O0]\s?[.,:]?\s?\d|LOT|UNIT|SUITE|BLOCK|BLK|BLOK|LEVEL|GROUND|\d+(?:ST|ND|RD|TH) FLOOR|[A-Z]{0,3}[-.]?\d+[A-Z]?\s*[,&.\-/]"
-    r"|(?!\d{5})\d+[A-Z]?\s+[A-Z]|JALAN|JLN|PT\b|PTD\b|G[-. ]?\d|S?\d+[A-Z]?,|地址|ADDRESS|ADD\b|.{1,4}[省市区县])"
+    r"^\W*(?:NO\b|NO\.|N[O0]\s?[.,:]?\s?\d|LOT|UNIT|SUITE|BLOCK|BLK|BLOK|LEVEL|GROUND|\d+(?:ST|ND|RD|TH) FLOOR"
+    r"|[A-Z]{0,3}[-.]?\d+[A-Z]?\s*[,&.\-/]|(?!\d{5})\d+[A-Z]?\s+[A-Z]|JALAN|JLN|PT\b|PTD\b|G[-. ]?\d|S?\d+[A-Z]?,"
+    r"|(?!\d{5})\d+[A-Z]?(?:JALAN|JLN|LORONG)|地址|ADDRESS|ADD\b|.{1,4}[省市区县])"
 )
-_PAPERWORK = re.compile(
-    r"\b(?:TEL|TELP|TELEPHONE|TELEFON|PHONE|FAX|HP|H/P|MOBILE|WHATSAPPS?|HOTLINE|CALL|E-?MAIL|WWW|HTTPS?|GST|SST|VAT|ROC|REG|REGN|REGISTRATION|CO\.? ?(?:NO|REG|RFG)"
-    r"|COMPANY (?:NO|REG)|INVOICE|RECEIPT|RESIT|DATE|TARIKH|CASHIER|TIME|TABLE|BILL|TAX|SALES|MEMBER|SERVER|STAFF|COUNTER|ORDER|SLIP|TRANS|POS"
-    r"|DOC|DOCUMENT|QTY|DESCRIPTION|ITEM|PRICE|AMOUNT|TOTAL|WELCOME|THANK|OWNED BY|OPERATED BY|CUSTOMER|CASH (?!&|AND)|ID NO|TAX ID|BRN)\b"
-    r"|\b(?:TEL|FAX)[\s:.]*[\d+(]|电话|传真|税号|识别号|发票|日期|收银|时间|单号|网址|欢迎|谢谢|小票|桌号|[\w.]+@[\w.]+|\.COM\b(?! )"
+_PAPERWORK = _Words(
+    """
+    TEL TELP TELEPHONE TELEFON PHONE FAX HP H/P MOBILE WHATSAPP WHATSAPPS HOTLINE CALL EMAIL E-MAIL WWW HTTP HTTPS GST SST VAT ROC REG
+    REGN REGISTRATION CO_NO CO._NO CO_REG CO._REG CO_RFG CO._RFG COMPANY_NO COMPANY_REG INVOICE RECEIPT RESIT DATE TARIKH CASHIER TIME
+    TABLE BILL TAX SALES MEMBER SERVER STAFF COUNTER ORDER SLIP TRANS POS DOC DOCUMENT QTY DESCRIPTION ITEM PRICE AMOUNT TOTAL WELCOME
+    THANK OWNED_BY OPERATED_BY CUSTOMER ID_NO TAX_ID BRN
+    """,
+    more=(
+        r"\b(?:TEL|FAX)[\s:.]*[\d+(]|\bCASH (?!&|AND)|电话|传真|税号|识别号|发票|日期|收银|时间|单号|网址|欢迎|谢谢|小票|桌号|[\w.]+@[\w.]+"
+        r"|\.COM\b(?! )|\bTAX ?INV|\bGST ?(?:ID|NO|REG)|\bTEL ?(?:NO|/)|THANK ?YOU"
+    ),
 )
 _CONTACT = re.compile(
-    r"[\s(/,;|\-]*(?:\b(?:TEL|TELP|TELEPHONE|TELEFON|PHONE|FAX|H/?P|MOBILE|HOTLINE|E-?MAIL|GST|SST|VAT|CO\.? ?REG|REG|ROC|INVOICE|WWW)\b|\bTEL[\s:.]*\d|电\s?话|传\s?真|税号|邮编|\s\+?\(?0\d{1,3}\)?[-\s]?\d{6,8}\W*$)"
+    r"[\s(/,;|\-]*(?:\b(?:TEL|TELP|TELEPHONE|TELEFON|PHONE|FAX|H/?P|MOBILE|HOTLINE|E-?MAIL|GST|SST|VAT|CO\.? ?REG|REG|ROC|INVOICE|WWW)\b"
+    r"|\bTEL[\s:.]*\d|\bTEL ?NO\b|\bGST ?(?:ID|NO|REG)|电\s?话|传\s?真|税号|邮编|\s*(?<!\d)\+?\(?0\d{1,3}\)?[-\s]?\d{6,8}\W*$|\s\d{1,2}:\d{2}(?:\W|$))"
 )
 _REGISTRATION = re.compile(
     r"\s*[\[(]\s*(?:CO\.?|COMPANY|REG\w*|ROC|NO|BRN|\W)*\s*[A-Z]{0,3}\s?\d[\dA-Z]{3,}\s?[-.]?\s?[A-Z\d]{0,2}\s*(?:[\])].*|\W*)$"
@@ -57,14 +110,17 @@ _REGISTRATION_LINE = re.compile(
 )
 _NUMBERS_ONLY = re.compile(r"^[^\w]*(?:\d[^\w]*){7,}$")
 _SELLER = re.compile(
-    r"^\W*(?:(?:店\s?名|商\s?户(?:\s?名\s?称)?|门\s?店|公\s?司(?:\s?名\s?称)?|(?:销\s?售\s?方|销\s?货\s?单\s?位)(?:\s?名\s?称)?|名\s?称"
+    r"^\W*(?:(?:店\s?名|商\s?户(?:\s?名\s?称)?|门\s?店|公\s?司(?:\s?名\s?称)?|(?:销\s?售\s?方|销\s?货\s?单\s?位)(?:\s?名\s?称)?|名?\s?称"
     r"|MERCHANT(?:\s?NAME)?|SOLD BY|SELLER|VENDOR|SUPPLIER)\s*[::]|销\s?售\s?方\s+(?:名\s?称\s*[::])?)\s*"
 )
 _SELLER_WORDS = re.compile(r"店\s?名|商\s?户|门\s?店|销\s?售\s?方|销\s?货|MERCHANT|SOLD BY|SELLER|VENDOR|SUPPLIER")
 _BUYER = re.compile(
-    r"购\s?买\s?方|购\s?货|买\s?方|客\s?户|\b(?:BILL(?:ED)? TO|SHIP TO|SOLD TO|CUSTOMER|BUYER|DELIVER TO|ATTN|MESSRS|CLIENT|INVOICE TO)\b"
+    r"购\s?买\s?方|购\s?货|买\s?方|客\s?户"
+    r"|\b(?:BILL(?:ED)? ?TO|SHIP ?TO|SOLD TO|CUSTOMER|BUYER|DELIVER TO|ATTN|MESSRS|CLIENT|INVOICE TO)\b"
 )
-_ADDRESS_LABEL = re.compile(r"^\W*(?:地\s?址(?:、?\s?电\s?话)?|(?:HQ\s?|HEAD ?OFFICE\s?|SHOP\s?)?ADD(?:RESS|R)?|ALAMAT|ANSCHRIFT)\s*[.::]\s*")
+_ADDRESS_LABEL = re.compile(
+    r"^\W*(?:地\s?址(?:、?\s?电\s?话)?|(?:HQ\s?|HEAD ?OFFICE\s?|SHOP\s?)?ADD(?:RESS|R)?|ALAMAT|ANSCHRIFT)\s*[.::]\s*"
+)
 
 
 @functools.lru_cache(maxsize=8192)
@@ -82,7 +138,7 @@ def ends_with_company_suffix(text: str) -> bool:
 @functools.lru_cache(maxsize=8192)
 def has_business_word(text: str) -> bool:
     """A word for a trade: TRADING, RESTAURANT, MART, 餐饮."""
-    return bool(_BUSINESS.search(plain(text)))
+    return _BUSINESS.found_in(text)
 
 
 @functools.lru_cache(maxsize=8192)
@@ -91,20 +147,20 @@ def is_generic_name(text: str) -> bool:
     upper = plain(text).strip()
     if upper[:1] in "&+" or upper.startswith(("AND ", "OF ", "DAN ")):
         return True
-    rest = _BUSINESS.sub(" ", _SUFFIX.sub(" ", upper))
+    rest = _BUSINESS.removed_from(_SUFFIX.sub(" ", upper))
     return not any(len(word) > 1 for word in words(re.sub(r"\(.*?\)", " ", rest)))
 
 
 @functools.lru_cache(maxsize=8192)
 def has_address_word(text: str) -> bool:
     """A word for a place: JALAN, ROAD, LOT, FLOOR, 路, 号."""
-    return bool(_ADDRESS.search(plain(text)))
+    return _ADDRESS.found_in(text)
 
 
 @functools.lru_cache(maxsize=8192)
 def has_region(text: str) -> bool:
     """The name of a state or a country."""
-    return bool(_REGION.search(plain(text)))
+    return _REGION.found_in(text)
 
 
 @functools.lru_cache(maxsize=8192)
@@ -122,7 +178,7 @@ def starts_like_address(text: str) -> bool:
 @functools.lru_cache(maxsize=8192)
 def is_paperwork(text: str) -> bool:
     """Telephone, tax id, document number, date and the like: neither a merchant nor an address."""
-    return bool(_PAPERWORK.search(plain(text)) or _NUMBERS_ONLY.match(text))
+    return _PAPERWORK.found_in(text) or bool(_NUMBERS_ONLY.match(text)) or bool(find_dates(text))
 
 
 @functools.lru_cache(maxsize=8192)

@@ -51,9 +51,7 @@ class ImageLimits:
     max_pixels: int = 100_000_000
 
 
-def decode(
-    data: bytes, *, limits: ImageLimits | None = None, name: str = "image", enough: int | None = None
-) -> Pixels:
+def decode(data: bytes, *, limits: ImageLimits | None = None, name: str = "image", enough: int | None = None) -> Pixels:
     """Decode an image file held in memory.
 
     Args:

@@ -155,7 +155,10 @@ _NARROW = {full: full - 0xFEE0 for full in range(0xFF01, 0xFF5F)} | {
 
 
 def _has_cjk(text: str) -> bool:
-    return any("\u3040" <= letter <= "\u30ff" or "\u3400" <= letter <= "\u9fff" or "\uac00" <= letter <= "\ud7a3" for letter in text)
+    return any(
+        "\u3040" <= letter <= "\u30ff" or "\u3400" <= letter <= "\u9fff" or "\uac00" <= letter <= "\ud7a3"
+        for letter in text
+    )
 
 
 def _tensor(crops: Sequence[Pixels], width: int) -> Tensor:
