@@ -27,7 +27,7 @@ _SCAN_PAUSE_S = 0.05
 
 Examiner = Callable[[Frame], Examined]
 Report = Callable[[Entry], None]
-"""Told of a document when the edge's answer is there and when it is settled, failed or quarantined: at least once each."""
+"""Told of a document when the edge's answer is there, and when it has ended: at least once each."""
 
 
 class Agent:
@@ -145,8 +145,8 @@ class Agent:
             raise
         except DocferryError as error:
             self._outbox.failed(document_id, error)
-        except Exception:
-            # A fault of ours on this document: tried again up to READ_ATTEMPTS times, then given up with a reason.
+        except Exception:  # noqa: BLE001 - a fault of ours on this document must not stop the others
+            # It is tried again up to READ_ATTEMPTS times, then given up with a reason.
             _log.exception("%s: reading failed (attempt %d)", entry.file_name, attempt)
 
     def _examine_and_pack(self, entry: Entry, examiner: Examiner) -> None:

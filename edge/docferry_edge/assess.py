@@ -94,9 +94,11 @@ def _page_reasons(document: Document) -> tuple[Reason, ...]:
             reasons.append(Reason("DOUBTFUL_ORIENTATION", f"page {number + 1}: which way is up is not certain", score))
     found = {field.name for field in document.fields}
     kind = classify(find_rows(document))
-    for name in KEY_FIELDS.get(kind, ()):
-        if name not in found:
-            reasons.append(Reason("MISSING_FIELD", f"a {kind.value} without a {name}"))
+    reasons += [
+        Reason("MISSING_FIELD", f"a {kind.value} without a {name}")
+        for name in KEY_FIELDS.get(kind, ())
+        if name not in found
+    ]
     return tuple(reasons)
 
 

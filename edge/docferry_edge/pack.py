@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 
 import cv2
+import numpy as np
 
 from docferry.channel import MAX_ENVELOPE_BYTES, PROTOCOL_VERSION
 from docferry.document import Box
@@ -111,9 +112,8 @@ def _overview(page: PageImage, pictures: Pictures) -> bytes:
     if scale >= 1:
         return encode_webp(page.pixels, pictures.overview_quality, grey=True)
     size = (max(1, round(page.width * scale)), max(1, round(page.height * scale)))
-    return encode_webp(
-        cv2.resize(page.pixels, size, interpolation=cv2.INTER_AREA), pictures.overview_quality, grey=True
-    )
+    small = cv2.resize(page.pixels, size, interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)
+    return encode_webp(small, pictures.overview_quality, grey=True)
 
 
 def _part(

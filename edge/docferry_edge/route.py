@@ -1,7 +1,8 @@
-"""What leaves the device: the fewest crops whose predicted remaining risk meets the target, and more when in doubt.
+"""What leaves the device: the fewest crops that leave the target met, and more when in doubt.
 
-A first plan: the overview always goes along, and cropping a line is taken to halve its risk. How much a re-read
-really helps, and when the overview can stay at home, is for measured calibration to say.
+The target speaks of the lines that are accepted as the edge read them: at most this share of them may be wrong. The
+riskiest lines are therefore sent as crops, to be read again, until the mean risk of the rest meets it. A first plan:
+the overview always goes along; when it can stay at home is for measured calibration to say.
 """
 
 from __future__ import annotations
@@ -13,16 +14,13 @@ from docferry.document import Box
 from docferry.route import CropPlan, Decision, Plan, Reason, Route
 from docferry_edge.assess import Assessment, LineRisk
 
-REREAD_RISK = 0.5
-"""Share of a line's risk that is taken to remain once its crop was read again."""
-
 
 @dataclass(frozen=True, slots=True)
 class Policy:
     """What the operator asks for.
 
     Attributes:
-        target_risk: At most this share of lines may be wrong in what the edge accepts, 0..1.
+        target_risk: Of the lines accepted as the edge read them at most this share may be wrong, 0..1.
         audit_share: Share of documents that go up whole so that drift is seen, 0..1.
         crop_lines: Most lines to crop; when the target needs more, the page goes up instead.
     """
@@ -60,24 +58,21 @@ def is_audited(document_id: str, share: float) -> bool:
 
 
 def _whole_page(reasons: tuple[Reason, ...], policy: Policy) -> Plan:
-    return Plan(Route(Decision.PAGE, reasons, REREAD_RISK, policy.target_risk))
+    # The cloud reads everything again: nothing is accepted as the edge read it.
+    return Plan(Route(Decision.PAGE, reasons, 0.0, policy.target_risk))
 
 
 def _choose(assessment: Assessment, target: float) -> tuple[list[LineRisk], float]:
-    """Lines that must be seen, then the riskiest ones until the remaining risk meets the target."""
-    total = len(assessment.lines)
-    remaining = assessment.risk * total
-    chosen: list[LineRisk] = []
+    """Lines to send: those that must be seen, then the riskiest; with the mean risk of the lines that are left."""
     forced = [line for line in assessment.lines if (line.page, line.line.id) in assessment.must_see]
-    free = [line for line in assessment.lines if (line.page, line.line.id) not in assessment.must_see]
-    for doubt in [*forced, *free]:
-        met = remaining <= target * total
-        # A line surer than the target does not bring the average above it: seeing it again would gain nothing.
-        if len(chosen) >= len(forced) and (met or doubt.risk <= target):
-            break
-        chosen.append(doubt)
-        remaining -= (1.0 - REREAD_RISK) * doubt.risk
-    return chosen, remaining / total
+    left = [line for line in assessment.lines if (line.page, line.line.id) not in assessment.must_see]
+    risk = sum(line.risk for line in left)
+    taken = 0
+    while taken < len(left) and risk > target * (len(left) - taken):
+        risk -= left[taken].risk
+        taken += 1
+    rest = len(left) - taken
+    return [*forced, *left[:taken]], max(0.0, risk / rest) if rest else 0.0
 
 
 def _crops(chosen: list[LineRisk]) -> tuple[CropPlan, ...]:

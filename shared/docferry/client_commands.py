@@ -167,6 +167,3 @@ def _show_event(event: event_pb2.Event, json: bool) -> None:
         )
     else:
         typer.echo(f"{time_text}  {kind:<14} {event.analysis_id}  {state}  version {event.version}")
-
-
-

@@ -47,9 +47,8 @@ def print_document(tree: dict[str, Any]) -> None:
         console.print(Text(f"  {tree['error']['remedy']}", style="dim"))
     table = Table.grid(padding=(0, 2))
     for field in tree.get("fields", ()):
-        table.add_row(
-            Text(f"  {field['name']}", style="cyan"), Text(field["normalized"]), Text(f"{field['confidence']:.2f}", style="dim")
-        )
+        confidence = Text(f"{field['confidence']:.2f}", style="dim")
+        table.add_row(Text(f"  {field['name']}", style="cyan"), Text(field["normalized"]), confidence)
     if table.row_count:
         console.print(table)
     for line in _facts(tree):
@@ -66,11 +65,11 @@ def _facts(tree: dict[str, Any]) -> list[str]:
     if traffic and traffic["original_bytes"]:
         share = traffic["sent_bytes"] / traffic["original_bytes"]
         parts = ", ".join(f"{part['kind']} {part['bytes']:,}" for part in traffic["parts"])
-        facts.append(
-            f"bytes {traffic['original_bytes']:,} → {traffic['sent_bytes']:,} ({share:.1%}): {parts}"
-        )
+        facts.append(f"bytes {traffic['original_bytes']:,} → {traffic['sent_bytes']:,} ({share:.1%}): {parts}")
     if tree.get("timings_ms"):
         facts.append("ms " + ", ".join(f"{name} {value}" for name, value in tree["timings_ms"].items()))
-    for note in tree.get("notified") or ():
-        facts.append(f"notified by {note['sink']} after {note['ms']} ms (event {note['event_id']})")
+    facts += [
+        f"notified by {note['sink']} after {note['ms']} ms (event {note['event_id']})"
+        for note in tree.get("notified") or ()
+    ]
     return facts

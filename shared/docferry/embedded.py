@@ -54,7 +54,9 @@ class Embedded:
     _by_document: dict[str, _Job] = field(default_factory=dict)
     _early: dict[str, Tree] = field(default_factory=dict)
 
-    async def process(self, file: Path, *, on_edge: Callable[[Tree], None] | None = None, within: float = 300.0) -> Tree:
+    async def process(
+        self, file: Path, *, on_edge: Callable[[Tree], None] | None = None, within: float = 300.0
+    ) -> Tree:
         """Put a file into the inbox and wait for its answer and the notification.
 
         Gives the document's JSON object; `on_edge` hears of the edge's own answer as soon as it is there.
@@ -86,21 +88,23 @@ class Embedded:
             (partial.with_name(name)).unlink(missing_ok=True)
         return {**tree, "file": str(file)}
 
-    def _heard_from_edge(self, tree: Tree) -> None:
+    def heard_from_edge(self, tree: Tree) -> None:
+        """The agent has printed a document."""
         job = self._jobs.get(str(tree.get("file")))
         if job is None:
             return
         document_id = str(tree.get("document_id"))
         self._by_document[document_id] = job
         if document_id in self._early:
-            self._heard_from_cloud(self._early.pop(document_id))
+            self.heard_from_cloud(self._early.pop(document_id))
         if tree["status"] == "read":
             if job.on_edge is not None:
                 job.on_edge({**tree, "file": job.file})
         elif not job.done.done():
             job.done.set_result(tree)
 
-    def _heard_from_cloud(self, hook: Tree) -> None:
+    def heard_from_cloud(self, hook: Tree) -> None:
+        """A webhook about a finished analysis has come."""
         document_id = str(hook["data"]["document_id"])
         job = self._by_document.get(document_id)
         if job is None:
@@ -125,10 +129,11 @@ async def running(folder: Path, edge_settings: str = "") -> AsyncIterator[Embedd
     system = Embedded(folder)
     secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
     async with contextlib.AsyncExitStack() as stack:
-        hook = stack.enter_context(_receiver(secret, system._heard_from_cloud, asyncio.get_running_loop()))  # noqa: SLF001
+        hook = stack.enter_context(_receiver(secret, system.heard_from_cloud, asyncio.get_running_loop()))
+        endpoint = f'{{url = "{hook}", secret = "{secret}", tenant = "local"}}'
         (folder / "cloud.toml").write_text(
             f'[listen]\nport = 0\n[data]\ndirectory = "{folder / "cloud"}"\n'
-            f'[webhooks]\nallow_private = true\nendpoints = [{{url = "{hook}", secret = "{secret}"}}]\n'
+            f"[webhooks]\nallow_private = true\nendpoints = [{endpoint}]\n"
         )
         cloud = await _start(stack, folder, "cloud", "serve")
         system.target = str((await _first_line(cloud, folder / "cloud.log"))["address"])
@@ -141,7 +146,7 @@ async def running(folder: Path, edge_settings: str = "") -> AsyncIterator[Embedd
         if ready.get("status") != "ready":
             raise Unavailable(f"the service said {ready}", remedy=f"look into {folder}/cloud.log")
         await _first_line(edge, folder / "edge.log")
-        follow = asyncio.create_task(_follow(edge, system._heard_from_edge))  # noqa: SLF001
+        follow = asyncio.create_task(_follow(edge, system.heard_from_edge))
         stack.callback(follow.cancel)
         yield system
 
@@ -180,10 +185,13 @@ async def _first_line(process: asyncio.subprocess.Process, log: Path) -> Tree:
     except TimeoutError:
         line = b""
     if not line:
-        last = log.read_text(encoding="utf-8", errors="replace").strip()[-600:]
-        raise Unavailable(f"{log.stem} did not start: {last}", remedy=f"look into {log}")
+        raise Unavailable(f"{log.stem} did not start: {_end_of(log)}", remedy=f"look into {log}")
     tree: Tree = json.loads(line)
     return tree
+
+
+def _end_of(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace").strip()[-600:]
 
 
 async def _follow(process: asyncio.subprocess.Process, heard: Callable[[Tree], None]) -> None:
@@ -224,5 +232,3 @@ def _receiver(secret: str, heard: Callable[[Tree], None], loop: asyncio.Abstract
         server.shutdown()
         server.server_close()
         thread.join()
-
-

@@ -33,7 +33,7 @@ class Route:
     """The decision that travels with every answer.
 
     Attributes:
-        risk: Predicted share of wrong lines that remains, 0..1.
+        risk: Predicted share of wrong lines among those accepted as the edge read them, 0..1.
         target_risk: The stated target, 0..1.
     """
 

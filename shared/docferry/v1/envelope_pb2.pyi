@@ -276,7 +276,7 @@ class Route(_message.Message):
     decision: Global___RouteDecision.ValueType
     """What left the device."""
     risk: _builtins.float
-    """Predicted share of wrong lines that remains, 0..1."""
+    """Predicted share of wrong lines among those accepted as the edge read them, 0..1."""
     target_risk: _builtins.float
     """The stated target, 0..1."""
     @_builtins.property
