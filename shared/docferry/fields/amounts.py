@@ -1,7 +1,7 @@
 """Printed amounts: finding them in a line and turning them into decimals.
 
-Understood: `1,234.56`, `1.234,56`, `1'234.56`, `RM 9.00`, `¥9.00`, `9.00元`, `(9.00)`, `9.00-`, `-RM 0.01`, and what a reader
-makes of them: `9 .00`, `9.OO`, `1l.50`. Percentages, and digits inside words such as `A4`, are no amounts.
+Understood: `1,234.56`, `1.234,56`, `1'234.56`, `RM 9.00`, `¥9.00`, `9.00元`, `(9.00)`, `9.00-`, `-RM 0.01`, and what a
+reader makes of them: `9 .00`, `9.OO`, `1l.50`. Percentages, and digits inside words such as `A4`, are no amounts.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from decimal import Decimal
+
+from docferry.fields.folding import narrow
 
 CURRENCIES: dict[str, str] = {
     "RM": "MYR",
@@ -61,7 +63,8 @@ CURRENCIES: dict[str, str] = {
 _DOT_GROUPS = frozenset({"EUR", "IDR", "VND"})
 
 _MARK = "|".join(re.escape(mark) for mark in sorted(CURRENCIES, key=len, reverse=True))
-_NUMBER = r"(?:\d{1,3}(?:(?P<group>[,.'’\u00a0\u202f])\d{3})(?:(?P=group)\d{3})*(?:\s?[.,]\s?\d{1,2})?|\d+(?:\s?[.,]\s?\d{1,4})?)"
+_GROUPED = r"\d{1,3}(?:(?P<group>[,.'’\u00a0\u202f])\d{3})(?:(?P=group)\d{3})*(?:\s?[.,]\s?\d{1,2})?"
+_NUMBER = rf"(?:{_GROUPED}|\d+(?:\s?[.,]\s?\d{{1,4}})?)"
 _AMOUNT = re.compile(
     rf"(?P<open>\(\s?)?(?P<sign>[-−–]\s?)?(?P<mark>{_MARK})?[:\s]{{0,2}}(?P<sign2>[-−–]\s?)?(?P<number>{_NUMBER})"
     rf"(?!\d)(?P<close>\s?\))?(?P<after>\s?(?:{_MARK})(?![A-Z]))?(?P<minus>\s?[-−–](?![\d\w]))?(?P<percent>\s?[%％])?",
@@ -98,7 +101,7 @@ class Amount:
 
 def find_amounts(text: str) -> tuple[Amount, ...]:
     """Every amount in one line of text, from left to right. Never raises."""
-    repaired = _SLIPPED.sub(lambda match: match[0].translate(_GLYPHS_TO_DIGITS), text)
+    repaired = _SLIPPED.sub(lambda match: match[0].translate(_GLYPHS_TO_DIGITS), narrow(text))
     found = (_amount(match, text) for match in _AMOUNT.finditer(repaired))
     return tuple(amount for amount in found if amount is not None)
 

@@ -6,7 +6,7 @@ import re
 import statistics
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from docferry.fields.amounts import Amount, find_amounts, plain_decimal
@@ -44,6 +44,7 @@ class LabelledAmount:
         direct: The label stands in the amount's own row.
         summary: It belongs to a table of tax rates.
         place: From the right within its row, 0 is the last.
+        implied: The decimal point was not read (`1895`) and was put where all other amounts have it.
     """
 
     row: Row
@@ -54,6 +55,7 @@ class LabelledAmount:
     summary: bool
     place: int
     count: int
+    implied: bool = False
 
 
 _TIME = re.compile(r"(?<!\d)\d{1,2}\s?[:.]\s?\d{2}(?:\s?[:.]\s?\d{2})?\s?(?:[AP]\.?M\b)?|\d\s?[AP]M\b", re.IGNORECASE)
@@ -68,7 +70,30 @@ def labelled_amounts(rows: tuple[Row, ...]) -> tuple[LabelledAmount, ...]:
         # A summary of tax rates is a heading and a few rows; it seldom runs on.
         summary = 6 if opens_tax_summary(row.text) else max(summary - 1, 0)
         found.extend(_amounts_of_row(rows, row, summary > 0))
-    return tuple(found)
+    return _with_implied_points(found)
+
+
+_MONEY = frozenset(Label) - {Label.OTHER, Label.NONE, Label.QUANTITY}
+
+
+def _with_implied_points(found: list[LabelledAmount]) -> tuple[LabelledAmount, ...]:
+    """Puts back decimal points that the reader lost, its commonest slip on receipts at full confidence.
+
+    Only where at least three amounts and most of those labelled as money have two decimals, and only in an integer
+    of three digits or more that is so labelled.
+    """
+    money = [item for item in found if item.label in _MONEY]
+    pointed = sum(item.amount.decimals == 2 for item in found)
+    if pointed < 3 or 2 * sum(item.amount.decimals == 2 for item in money) <= len(money):
+        return tuple(found)
+    return tuple(_with_implied_point(item) if item.label in _MONEY else item for item in found)
+
+
+def _with_implied_point(item: LabelledAmount) -> LabelledAmount:
+    amount = item.amount
+    if amount.decimals or abs(amount.value) < 100 or "," in amount.text or item.place:
+        return item
+    return replace(item, amount=replace(amount, value=amount.value / 100, decimals=2), implied=True)
 
 
 def _amounts_of_row(rows: tuple[Row, ...], row: Row, summary: bool) -> list[LabelledAmount]:
@@ -125,19 +150,21 @@ def total_candidates(rows: tuple[Row, ...], amounts: tuple[LabelledAmount, ...])
     likely = [item for item in amounts if item.amount.value >= 0 and not (item.amount.decimals > 2)]
     if not likely:
         return ()
-    sums = sums_of([(item.label, item.amount.value) for item in amounts if not item.summary], _column(amounts))
-    heights = statistics.median(item.piece.height for item in likely)
-    repeats = Counter(item.amount.value for item in likely)
-    largest = max(item.amount.value for item in likely)
-    biggest_sum = max((item.amount.value for item in likely if item.label in _SUMS), default=Decimal(0))
-    neighbours = {row.index: label_of(_words_left(row)) for row in rows}
+    setting = _Setting(
+        sums_of([(item.label, item.amount.value) for item in amounts if not item.summary], _column(amounts)),
+        statistics.median(item.piece.height for item in likely),
+        Counter(item.amount.value for item in likely),
+        max(item.amount.value for item in likely),
+        max((item.amount.value for item in likely if item.label in _SUMS), default=Decimal(0)),
+        tuple(label_of(_words_left(row)) for row in rows),
+    )
     return tuple(
         Candidate(
             item.amount.text,
             plain_decimal(item.amount.value),
             str(item.amount.value.normalize()),
             (item.piece,),
-            _total_features(item, sums, heights, repeats, largest, biggest_sum, neighbours, len(rows)),
+            _total_features(item, setting),
         )
         for item in likely
     )
@@ -154,17 +181,20 @@ def _words_left(row: Row) -> str:
     return text[: amounts[0].start] if amounts else text
 
 
-def _total_features(
-    item: LabelledAmount,
-    sums: Sums,
-    height: float,
-    repeats: Counter[Decimal],
-    largest: Decimal,
-    biggest_sum: Decimal,
-    neighbours: Mapping[int, Label],
-    rows: int,
-) -> dict[str, float]:
-    amount, row = item.amount, item.row
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """What a candidate for the total is compared with: the document's other amounts, and the label of each row."""
+
+    sums: Sums
+    height: float
+    repeats: Counter[Decimal]
+    largest: Decimal
+    largest_sum: Decimal
+    labels: tuple[Label, ...]
+
+
+def _total_features(item: LabelledAmount, setting: _Setting) -> dict[str, float]:
+    amount, row, sums = item.amount, item.row, setting.sums
     value = amount.value
     features: dict[str, float] = {"bias": 1.0, f"label_{item.label}": 1.0}
     if not item.direct and item.label is not Label.NONE:
@@ -172,26 +202,26 @@ def _total_features(
     if item.summary:
         features["summary"] = 1.0
     features[f"decimals_{min(amount.decimals, 2)}"] = 1.0
+    features["implied"] = float(item.implied)
     if amount.currency:
         features["currency"] = 1.0
     if value == 0:
         features["zero"] = 1.0
     features["last_in_row"] = float(item.place == 0)
     features["alone_in_row"] = float(item.count == 1)
-    features["tall"] = min(max(item.piece.height / height - 1.0, 0.0), 1.0)
-    features["depth"] = row.index / max(rows - 1, 1)
-    features["largest"] = float(value == largest)
-    features["small"] = float(value * 2 < biggest_sum)
-    features["repeated"] = min(repeats[value] - 1, 3) / 3
+    features["tall"] = min(max(item.piece.height / setting.height - 1.0, 0.0), 1.0)
+    features["depth"] = row.index / max(len(setting.labels) - 1, 1)
+    features["largest"] = float(value == setting.largest)
+    features["small"] = float(value * 2 < setting.largest_sum)
+    features["repeated"] = min(setting.repeats[value] - 1, 3) / 3
     features["paid_minus_change"] = float(value in sums.paid_minus_change)
     features["subtotal_plus_tax"] = float(value in sums.with_tax)
     features["after_rounding"] = float(value in sums.rounded)
     features["before_rounding"] = float(value in sums.unrounded)
     features["items_sum"] = float(value in sums.items)
-    for offset, side in ((-1, "above"), (1, "below")):
-        label = neighbours.get(row.index + offset, Label.NONE)
-        if label in _TELLING:
-            features[f"{side}_{label}"] = 1.0
+    for at, side in ((row.index - 1, "above"), (row.index + 1, "below")):
+        if 0 <= at < len(setting.labels) and setting.labels[at] in _TELLING:
+            features[f"{side}_{setting.labels[at]}"] = 1.0
     return features
 
 

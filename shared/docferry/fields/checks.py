@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -47,7 +48,9 @@ def sums_of(labelled: Sequence[tuple[Label, Decimal]], column: Sequence[tuple[La
     roundings = {value for value in small if 0 < abs(value) <= _MAX_ROUNDING}
     # The sign of a printed rounding is often lost: both are tried, and only a printed sum counts.
     values = [value for _, value in labelled]
-    pairs = {(a, b) for a in sums for b in values for r in roundings if abs(a - b) == abs(r)}
+    present = frozenset(values)
+    shifted = ((a, a + shift) for a in sums for r in roundings for shift in (r, -r))
+    pairs = {(a, b) for a, b in shifted if b in present}
     rounded, unrounded = _split_rounding(pairs, values)
     return Sums(
         frozenset(c - r for c in by_label.get(Label.CASH, []) for r in by_label.get(Label.CHANGE, []) if c > r > 0),
@@ -66,7 +69,7 @@ def adds_up(subtotal: Decimal, tax: Decimal, total: Decimal) -> bool:
 def _split_rounding(
     pairs: Iterable[tuple[Decimal, Decimal]], in_order: Sequence[Decimal]
 ) -> tuple[frozenset[Decimal], frozenset[Decimal]]:
-    """Which of two sums that differ by the rounding is the rounded one: the one in whole five cents, else the later one."""
+    """Which of two sums that differ by the rounding is rounded: the one in whole five cents, else the later one."""
     rounded: set[Decimal] = set()
     unrounded: set[Decimal] = set()
     for a, b in pairs:
@@ -103,13 +106,6 @@ def _with_tax(by_label: dict[Label, list[Decimal]], roundings: set[Decimal]) -> 
 
 
 def _running_sums(column: Sequence[tuple[Label, Decimal]]) -> list[Decimal]:
-    sums: list[Decimal] = []
-    running, count = Decimal(0), 0
-    for label, value in column:
-        if label in _SUM_LABELS:
-            break
-        running += value
-        count += 1
-        if count >= 2:
-            sums.append(running)
-    return sums
+    """The sums of the first two, three, ... prices above the first printed sum."""
+    prices = [value for _, value in itertools.takewhile(lambda item: item[0] not in _SUM_LABELS, column)]
+    return list(itertools.accumulate(prices))[1:]

@@ -1,15 +1,17 @@
 """Printed dates: finding them in a line and turning them into calendar dates.
 
-Understood: `31/12/2018`, `31-12-18`, `31.12.2018`, `2018-12-31`, `20181231`, `31 DEC 2018`, `31-DEC-18`, `Dec 31, 2018`,
-`2018年12月31日`, `民國107年12月31日`, each with a time attached or not. Where day and month could be either, day comes first
-unless the caller says otherwise.
+Understood: `31/12/2018`, `31-12-18`, `31.12.2018`, `2018-12-31`, `20181231`, `31122018`, `31 DEC 2018`, `31-DEC-18`,
+`Dec 31, 2018`, `2018年12月31日`, `民國107年12月31日`, each with a time attached or not. Where day and month could be
+either, day comes first unless the caller says otherwise.
 """
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import re
 from dataclasses import dataclass
+
+from docferry.fields.folding import narrow
 
 _MONTHS: dict[str, int] = {
     **dict.fromkeys(("JAN", "JANUARY", "JANUAR", "JANUARI", "JANVIER"), 1),
@@ -67,7 +69,7 @@ class PrintedDate:
         style: `numeric`, `short` (two-digit year), `iso`, `named`, `compact` (20181231), `digits` (31122018) or `cjk`.
     """
 
-    value: datetime.date
+    value: dt.date
     text: str
     start: int
     end: int
@@ -83,7 +85,7 @@ def find_dates(text: str, *, day_first: bool = True) -> tuple[PrintedDate, ...]:
     Args:
         day_first: How to read `03/04/2018` where nothing else decides.
     """
-    repaired = _SLIPPED.sub(lambda match: match[0].translate(_GLYPHS_TO_DIGITS), text)
+    repaired = _SLIPPED.sub(lambda match: match[0].translate(_GLYPHS_TO_DIGITS), narrow(text))
     found: list[PrintedDate] = []
     for pattern, read in _READERS:
         for match in pattern.finditer(repaired):
@@ -97,7 +99,7 @@ def find_dates(text: str, *, day_first: bool = True) -> tuple[PrintedDate, ...]:
     return tuple(_as_printed(date, text) for date in kept)
 
 
-def parse_date(text: str, *, day_first: bool = True) -> datetime.date | None:
+def parse_date(text: str, *, day_first: bool = True) -> dt.date | None:
     """The first date in `text`, or None. Never raises."""
     dates = find_dates(text, day_first=day_first)
     return dates[0].value if dates else None
@@ -117,9 +119,9 @@ def _as_printed(date: PrintedDate, text: str) -> PrintedDate:
     )
 
 
-def _date(year: int, month: int, day: int) -> datetime.date | None:
+def _date(year: int, month: int, day: int) -> dt.date | None:
     try:
-        return datetime.date(year, month, day)
+        return dt.date(year, month, day)
     except ValueError:
         return None
 

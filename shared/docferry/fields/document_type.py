@@ -18,18 +18,14 @@ class DocumentType(enum.StrEnum):
     PAGE = "page"
 
 
-_INVOICE = tuple(
-    """
-    INVOICENO INVOICENUMBER INVOICEDATE BILLTO DUEDATE PAYMENTTERMS RECHNUNGSNUMMER RECHNUNGSNR FACTUURNUMMER NUMERODEFACTURE
-    发票代码 发票号码 购买方 销售方 价税合计 UNITPRICE
-    """.split()
-)
-_RECEIPT = tuple(
-    """
+_INVOICE = """
+    INVOICENO INVOICENUMBER INVOICEDATE BILLTO DUEDATE PAYMENTTERMS RECHNUNGSNUMMER RECHNUNGSNR FACTUURNUMMER
+    NUMERODEFACTURE 发票代码 发票号码 购买方 销售方 价税合计 UNITPRICE
+"""
+_RECEIPT = """
     RECEIPT CASHIER TAXINVOICE CASHBILL CASHSALE GSTID GSTREG THANKYOU CHANGE INVOICE BILL TERIMAKASIH SUBTOTAL
     小票 收银 收据 谢谢惠顾 欢迎光临 现金 找零 发票 统一编号 统编 微信支付 支付宝
-    """.split()
-)
+"""
 _SUMS = frozenset({Label.PAYABLE, Label.TOTAL, Label.INCLUSIVE})
 
 _LONG_LINE = 40
@@ -40,14 +36,14 @@ def classify(rows: tuple[Row, ...]) -> DocumentType:
     """The document's type, from its rows.
 
     A receipt or an invoice has a row for its sum and a word that such papers carry; or, where the sum was not read,
-    several such words and prices; or prices in every third row. A page of running text is mostly long lines, and a
-    stray "total 3.50" in it does not make it a receipt.
+    several such words and prices; or prices in every third row (every fifth beside one such word). A page of running
+    text is mostly long lines, and a stray "total 3.50" in it does not make it a receipt.
     """
     if not rows:
         return DocumentType.PAGE
     folded = [fold(row.text) for row in rows]
-    invoice = sum(any(contains_any(text, (word,)) for text in folded) for word in _INVOICE)
-    telling = invoice + sum(any(contains_any(text, (word,)) for text in folded) for word in _RECEIPT)
+    invoice = sum(any(contains_any(text, (word,)) for text in folded) for word in _INVOICE.split())
+    telling = invoice + sum(any(contains_any(text, (word,)) for text in folded) for word in _RECEIPT.split())
     amounts = [find_amounts(row.text) for row in rows]
     priced = sum(any(amount.decimals == 2 or amount.currency for amount in found) for found in amounts)
     summed = any(label_of(row.text) in _SUMS for row in rows if len(row.text) < _LONG_LINE)
@@ -56,7 +52,7 @@ def classify(rows: tuple[Row, ...]) -> DocumentType:
     paper = (
         (summed and telling >= 1 and any(amounts))
         or (telling >= 3 and priced >= 2)
-        or (priced >= 3 and priced / len(rows) >= 0.3 and share_of_prose < 0.05)
+        or (priced >= 2 and priced / len(rows) >= (0.2 if telling else 0.3) and share_of_prose < 0.05)
     )
     # Long lines weigh against it, unless the words leave no doubt.
     if not paper or (share_of_prose > 0.2 and telling < 4):

@@ -5,16 +5,17 @@ from __future__ import annotations
 from docferry.document import Document, Field
 from docferry.fields.candidates import Candidate, LabelledAmount, date_candidates, labelled_amounts, total_candidates
 from docferry.fields.document_type import DocumentType, classify
-from docferry.fields.extras import currency_field, invoice_number_field, subtotal_and_tax_fields, worst_line
+from docferry.fields.extras import currency_field, invoice_number_field, lines_right, subtotal_and_tax_fields
 from docferry.fields.head import address_candidates, head_of, merchant_candidates
 from docferry.fields.rows import Row, find_rows, find_segments
 from docferry.fields.scoring import Choice, Scorer, choose, default_scorer
 
 
 def extract_fields(document: Document, scorer: Scorer | None = None) -> tuple[Field, ...]:
-    """The fields of a receipt or an invoice: merchant, address, date, total, then invoice_number, currency, subtotal, tax.
+    """The fields of a receipt or an invoice.
 
-    A field that is not on the paper is not in the answer; a page of running text has none. Never raises on any text.
+    They are merchant, address, date, total, then invoice_number, currency, subtotal and tax. A field that is not on the
+    paper is not in the answer; a page of running text has none. Never raises on any text.
 
     Args:
         document: As read, the order of its lines does not matter.
@@ -50,7 +51,7 @@ def field_candidates(rows: tuple[Row, ...], amounts: tuple[LabelledAmount, ...])
 
 def _field(name: str, choice: Choice) -> Field:
     candidate = choice.candidate
-    confidence = min(choice.confidence, worst_line(candidate.pieces))
+    confidence = choice.confidence * lines_right(candidate.pieces)
     return Field(
         name, candidate.value, candidate.normalized, confidence, tuple(piece.evidence for piece in candidate.pieces)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -20,37 +21,43 @@ from docferry.fields.rows import Piece, Row
 _NUMBER_LABELS = tuple(
     re.compile(pattern)
     for pattern in (
-        r"\bINV(?:OICE)?\s?\.?\s*[-_]?\s*(?:NO|NUMBER|NUM|N[O0])\b|\bINV(?:OICE)?\s*#|\bRECHNUNGS?(?:NUMMER|-?NR)|\bFACTUURNUMMER|发票号码|票据号码",
-        r"\bRECEIPT\s*(?:NO|NUMBER)\b|\bRECEIPT\s*#|\bBILL\s*(?:NO|NUMBER)\b|\bBILL\s*#|\bCASH BILL\b(?=\s*:)|小票号|单据号|流水号|单号",
-        r"\bDOC(?:UMENT)?\.?\s*(?:NO|NUMBER)\b|\bSLIP\s*(?:NO\b)?(?=\s*[.:])",
+        r"\bINV(?:OICE)?\s?\.?\s*[-_]?\s*(?:NO|NUMBER|NUM|N[O0])\b|\bINV(?:OICE)?\s*#"
+        r"|\bRECHNUNGS?(?:NUMMER|-?NR)|\bFACTUURNUMMER|发票号码|票据号码",
+        r"\b(?:RECEIPT|BILL)\s*(?:(?:NO|NUMBER)\b|#)|\bCASH BILL\b(?=\s*:)|小票号|单据号|流水号|单号",
+        r"\bDOC(?:UMENT)?\.?\s*(?:(?:NO|NUMBER)\b|#)|\bSLIP\s*(?:NO\b)?(?=\s*[.:])",
     )
 )
-_NUMBER = re.compile(r"[\s.:#：\-]*((?=[A-Z0-9\-/#]*\d)[A-Z0-9]+(?:\s?[-/]\s?[A-Z0-9]+)*)")
+_NUMBER = re.compile(r"[\s.:#：\-\[]*((?=[A-Z0-9\-/#]*\d)[A-Z0-9]+(?:\s?[-/_]\s?[A-Z0-9]+)*)")
 _TAIWAN_NUMBER = re.compile(r"(?<![A-Z0-9])([A-Z]{2})-?(\d{8})(?!\d)")
 _TAIWAN_WORDS = re.compile(r"统一发票|电子发票")
 
-# Share right among those printed on 381 transcribed receipts is not known (the truth does not name them):
-# a stated ceiling, lowered by the lines' own confidence.
-_PLAIN_RULE = 0.9
+_NUMBER_SHARE = 0.95
+"""Share of found numbers that are right: 60 of 61, each of another merchant, compared by eye with its transcription."""
+
+_CURRENCY_SHARE = 0.9
+"""A ceiling. All 81 found on Malaysian receipts were right, which says nothing about whose dollar a bare `$` is."""
 
 
-def worst_line(pieces: Sequence[Piece]) -> float:
-    """The least confidence among the lines (their score where nothing has calibrated it): a field cannot be surer."""
-    lines = [piece.line for piece in pieces]
-    return min((line.score if line.confidence is None else line.confidence for line in lines), default=1.0)
+def lines_right(pieces: Sequence[Piece]) -> float:
+    """Probability that all these lines were read right, 0..1: the product of their confidences, taken as independent.
+
+    A line that nothing has calibrated counts with its score. The product is never above the worst line's own value.
+    """
+    lines = (piece.line for piece in pieces)
+    return math.prod(line.score if line.confidence is None else line.confidence for line in lines)
 
 
 def invoice_number_field(rows: tuple[Row, ...]) -> Field | None:
     """The number after the strongest label for one (`INVOICE NO`, then `RECEIPT NO`, then `DOC NO`), or None."""
     for label in _NUMBER_LABELS:
         for value, pieces in _labelled_numbers(rows, label):
-            return _field("invoice_number", value, "".join(value.split()), pieces, _PLAIN_RULE)
+            return _field("invoice_number", value, "".join(value.split()), pieces, _NUMBER_SHARE)
     if any(_TAIWAN_WORDS.search(plain(row.text)) for row in rows):
         for row in rows:
             for piece in row.pieces:
                 match = _TAIWAN_NUMBER.search(plain(piece.line.text))
                 if match:
-                    return _field("invoice_number", match[0], match[1] + match[2], [piece], _PLAIN_RULE)
+                    return _field("invoice_number", match[0], match[1] + match[2], [piece], _NUMBER_SHARE)
     return None
 
 
@@ -72,7 +79,7 @@ def _labelled_numbers(rows: tuple[Row, ...], label: re.Pattern[str]) -> Iterator
 
 
 def currency_field(rows: tuple[Row, ...], amounts: tuple[LabelledAmount, ...], total: Field | None) -> Field | None:
-    """The currency printed beside the total, else beside most amounts, else alone in a heading such as `AMOUNT (RM)`."""
+    """The currency printed beside the total, else beside most amounts, else in a heading such as `AMOUNT (RM)`."""
     marked = [item for item in amounts if item.amount.currency]
     lines = {(mark.page, mark.line) for mark in total.evidence} if total else set()
     beside_total = [item for item in marked if (item.piece.page, item.piece.line.id) in lines]
@@ -83,12 +90,12 @@ def currency_field(rows: tuple[Row, ...], amounts: tuple[LabelledAmount, ...], t
         mark = next(
             (mark for mark in sorted(CURRENCIES, key=len, reverse=True) if mark in item.amount.text.upper()), ""
         )
-        return _field("currency", mark, code or "", [item.piece], _PLAIN_RULE)
+        return _field("currency", mark, code or "", [item.piece], _CURRENCY_SHARE)
     for row in rows:
         for piece in row.pieces:
             match = _HEADING_MARK.search(plain(piece.line.text))
             if match:
-                return _field("currency", match[1], CURRENCIES[match[1]], [piece], _PLAIN_RULE)
+                return _field("currency", match[1], CURRENCIES[match[1]], [piece], _CURRENCY_SHARE)
     return None
 
 
@@ -96,7 +103,7 @@ _HEADING_MARK = re.compile(r"(?<![A-Z])(RM|MYR|USD|SGD|EUR|GBP|CHF|RMB|CNY|HKD|T
 
 
 def subtotal_and_tax_fields(amounts: tuple[LabelledAmount, ...], total: Field | None) -> tuple[Field, ...]:
-    """Subtotal and tax, only where they are printed with their labels (or side by side in a tax table) and make the total."""
+    """Subtotal and tax, only where printed with their labels (or side by side in a tax table) and making the total."""
     if total is None:
         return ()
     whole = Decimal(total.normalized)
@@ -123,6 +130,6 @@ def _pairs(amounts: tuple[LabelledAmount, ...]) -> Iterator[tuple[LabelledAmount
     )
 
 
-def _field(name: str, value: str, normalized: str, pieces: Sequence[Piece], ceiling: float) -> Field:
-    confidence = min(ceiling, worst_line(pieces))
+def _field(name: str, value: str, normalized: str, pieces: Sequence[Piece], share: float) -> Field:
+    confidence = share * lines_right(pieces)
     return Field(name, value, normalized, confidence, tuple(piece.evidence for piece in pieces))

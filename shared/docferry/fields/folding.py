@@ -25,6 +25,20 @@ def plain(text: str) -> str:
     return unicodedata.normalize("NFKC", text).upper().translate(_SIMPLIFIED)
 
 
+def narrow(text: str) -> str:
+    """`text` with full-width and foreign digits and signs made plain, glyph by glyph, so that places in it stay."""
+    return text if text.isascii() else "".join(map(_narrow_glyph, text))
+
+
+@functools.lru_cache(maxsize=4096)
+def _narrow_glyph(glyph: str) -> str:
+    if glyph.isdecimal():
+        return str(unicodedata.decimal(glyph))
+    # A no-break space parts thousands where a plain one parts two numbers.
+    folded = glyph if glyph in "\u00a0\u202f" else unicodedata.normalize("NFKC", glyph)
+    return folded if len(folded) == 1 else glyph
+
+
 @functools.lru_cache(maxsize=4096)
 def fold(text: str) -> str:
     """The form in which keywords are compared: `plain`, look-alikes unified, only letters and digits kept."""

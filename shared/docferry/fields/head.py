@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -224,7 +225,7 @@ def _address_features(head: Head, span: tuple[int, ...], texts: Sequence[str]) -
     below = wording.without_contact(head.segments[under].text) if under is not None else ""
     above = head.segments[over].text if over is not None else ""
     like = [_address_like(text) for text in texts]
-    gaps = [lower.top - upper.bottom for upper, lower in zip(segments, segments[1:], strict=False)]
+    gaps = [lower.top - upper.bottom for upper, lower in itertools.pairwise(segments)]
     label = wording.has_address_label(segments[0].text)
     return {
         "bias": 1.0,
