@@ -65,7 +65,7 @@ def part_name(kind: pb.PartKind.ValueType) -> str:
 def _check_part(place: str, part: pb.Part, seen: set[str]) -> None:
     if not _PART_ID.fullmatch(part.part_id) or part.part_id in seen:
         raise EnvelopeError(
-            f"{place}.part_id {part.part_id!r} is malformed or used twice",
+            f"{place}.part_id {part.part_id[:64]!r} is malformed or used twice",
             remedy="use 1..64 letters, digits, '.', '_' or '-', once each",
             field=f"{place}.part_id",
         )

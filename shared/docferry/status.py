@@ -50,16 +50,16 @@ _DETAILS_KEY = "grpc-status-details-bin"
 
 def status_of(error: errors.DocferryError) -> status_pb2.Status:
     """The `google.rpc.Status` of an error: ErrorInfo always, RetryInfo or BadRequest where they fit."""
-    metadata = dict(error.metadata)
+    metadata = {key: _short(value) for key, value in error.metadata.items()}
     if error.remedy:
-        metadata["remedy"] = error.remedy
+        metadata["remedy"] = _short(error.remedy)
     details: list[Message] = [error_details_pb2.ErrorInfo(reason=error.code, domain=DOMAIN, metadata=metadata)]
     if isinstance(error, errors.Overloaded):
         details.append(error_details_pb2.RetryInfo(retry_delay=_duration(error.retry_after)))
     if isinstance(error, (errors.EnvelopeError, errors.InputError)) and "field" in error.metadata:
         violation = error_details_pb2.BadRequest.FieldViolation(field=error.metadata["field"], description=error.reason)
         details.append(error_details_pb2.BadRequest(field_violations=[violation]))
-    status = status_pb2.Status(code=_number(code_of(error)), message=str(error))
+    status = status_pb2.Status(code=_number(code_of(error)), message=_short(str(error)))
     for detail in details:
         status.details.add().Pack(detail)
     return status

@@ -1,0 +1,159 @@
+"""The one ordered event log. Events are appended in the transaction of the change they tell about.
+
+SQLite has one writer, so events commit in the order of their sequence; on PostgreSQL an advisory lock around the
+append would have to give the same.
+"""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from docferry_cloud import webhook_format
+from docferry_cloud.database import Clock, Database, wall_clock
+from docferry_cloud.schema import EventType, State, deliveries, events, facts, subscriptions
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """What an event tells: state and version after it."""
+
+    type: EventType
+    tenant: str
+    analysis_id: str
+    document_id: str
+    state: State
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """One event as stored."""
+
+    sequence: int
+    event_id: str
+    analysis_id: str
+    document_id: str
+    type: EventType
+    state: State
+    version: int
+    create_time: int
+
+
+class EventLog:
+    """Appends and reads events."""
+
+    def __init__(self, database: Database, clock: Clock = wall_clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._listeners: tuple[Callable[[], None], ...] = ()
+
+    def open(self) -> str:
+        """The log's own random name, made at its first opening; tokens of another log are told apart by it."""
+        with self._database.write() as connection:
+            name = _fact(connection, "log_id")
+            if name is None:
+                name = secrets.token_hex(4)
+                connection.execute(facts.insert().values(name="log_id", value=name))
+        return name
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call `listener`, from whatever thread, whenever events were committed by this process."""
+        self._listeners = (*self._listeners, listener)
+
+    def announce(self) -> None:
+        """Say that a transaction with events was committed."""
+        for listener in self._listeners:
+            listener()
+
+    def append(self, connection: sa.Connection, happening: Happening) -> None:
+        """Append one event and a delivery for every webhook of the tenant, in the caller's transaction."""
+        now = self._clock()
+        event_id = str(uuid.uuid4())
+        inserted = connection.execute(
+            events.insert().values(
+                event_id=event_id,
+                tenant=happening.tenant,
+                analysis_id=happening.analysis_id,
+                document_id=happening.document_id,
+                type=happening.type,
+                state=happening.state,
+                version=happening.version,
+                create_time=now,
+            )
+        )
+        (sequence,) = inserted.inserted_primary_key or (0,)
+        hooks = sa.select(subscriptions.c.subscription_id).where(
+            subscriptions.c.tenant == happening.tenant, subscriptions.c.disabled_reason == ""
+        )
+        body = webhook_format.payload(
+            kind=happening.type.value,
+            create_time=now,
+            analysis_id=happening.analysis_id,
+            document_id=happening.document_id,
+            state=happening.state.value,
+            version=happening.version,
+            sequence=sequence,
+        )
+        rows = [
+            {
+                "subscription_id": hook,
+                "sequence": sequence,
+                "event_id": event_id,
+                "attempts": 0,
+                "due_time": now,
+                "body": body,
+            }
+            for hook in connection.execute(hooks).scalars()
+        ]
+        if rows:
+            connection.execute(deliveries.insert(), rows)
+
+    def latest(self) -> int:
+        """The newest sequence; 0 in an empty log."""
+        with self._database.read() as connection:
+            return self._latest(connection)
+
+    def purged(self) -> int:
+        """The newest sequence that is no longer kept; 0 while all is."""
+        with self._database.read() as connection:
+            return int(_fact(connection, "purged") or 0)
+
+    def read(self, tenant: str, after: int, upto: int, limit: int, analysis_id: str = "") -> list[EventRow]:
+        """The tenant's events with `after < sequence <= upto`, oldest first, at most `limit`."""
+        query = sa.select(*(column for column in events.c if column.name != "tenant")).where(
+            events.c.tenant == tenant, events.c.sequence > after, events.c.sequence <= upto
+        )
+        if analysis_id:
+            query = query.where(events.c.analysis_id == analysis_id)
+        with self._database.read() as connection:
+            rows = connection.execute(query.order_by(events.c.sequence).limit(limit)).mappings()
+            return [EventRow(**row) for row in rows]
+
+    def purge(self, before: int) -> None:
+        """Drop the events stored before a time (microseconds) and remember up to where."""
+        with self._database.write() as connection:
+            # By sequence up to the first event to keep: a clock that was set back tears no hole into the log.
+            kept = sa.select(sa.func.min(events.c.sequence)).where(events.c.create_time >= before)
+            first = connection.execute(kept).scalar_one()
+            last = first - 1 if first is not None else self._latest(connection)
+            if (
+                connection.execute(sa.select(events.c.sequence).where(events.c.sequence <= last).limit(1)).first()
+                is None
+            ):
+                return
+            connection.execute(events.delete().where(events.c.sequence <= last))
+            connection.execute(facts.delete().where(facts.c.name == "purged"))
+            connection.execute(facts.insert().values(name="purged", value=str(last)))
+
+    def _latest(self, connection: sa.Connection) -> int:
+        newest = connection.execute(sa.select(sa.func.max(events.c.sequence))).scalar_one()
+        return int(newest if newest is not None else _fact(connection, "purged") or 0)
+
+
+def _fact(connection: sa.Connection, name: str) -> str | None:
+    return connection.execute(sa.select(facts.c.value).where(facts.c.name == name)).scalar_one_or_none()

@@ -1,0 +1,108 @@
+"""Intake: an envelope is bounded and checked whole before anything of it is stored."""
+
+from __future__ import annotations
+
+import hashlib
+
+from google.protobuf.message import Message
+
+from docferry.envelope import check_envelope, part_name
+from docferry.errors import EnvelopeError
+from docferry.packing import MAX_PAGES, unpack_reading
+from docferry.v1 import analysis_pb2 as analysis_pb
+from docferry.v1 import analysis_service_pb2 as service_pb
+from docferry.v1 import envelope_pb2 as pb
+from docferry.wire import document_to_proto
+from docferry_cloud.pictures import check_picture
+from docferry_cloud.rows import Caller, NewPart, NewVersion, Submission
+from docferry_cloud.supply import Chunk
+
+_PICTURES = frozenset({pb.PART_KIND_OVERVIEW, pb.PART_KIND_CROP, pb.PART_KIND_PAGE})
+
+
+def envelope_hash(envelope: pb.Envelope) -> tuple[bytes, bytes]:
+    """The bytes that are stored for an envelope, and their SHA-256: one body, one hash."""
+    body = envelope.SerializeToString(deterministic=True)
+    return body, hashlib.sha256(body).digest()
+
+
+def submission(request: service_pb.SubmitRequest, caller: Caller) -> Submission:
+    """A checked submission, ready to be stored. Pure; takes milliseconds for a large envelope.
+
+    Raises:
+        EnvelopeError, EnvelopeTooLarge, UnsupportedVersion: The envelope breaks the contract.
+        UnreadableImage, ImageTooLarge: A picture inside it cannot be used.
+    """
+    envelope = request.envelope
+    check_envelope(envelope)
+    for index, part in enumerate(envelope.parts):
+        _check_part(f"envelope.parts[{index}]", part)
+    body, digest = envelope_hash(envelope)
+    return Submission(
+        caller=caller,
+        request_id=envelope.request_id,
+        document_id=envelope.document_id,
+        body=body,
+        body_sha256=digest,
+        file_name=envelope.file_name,
+        effort=envelope.effort,
+        route=envelope.route.SerializeToString(deterministic=True),
+        traffic=_traffic(envelope, request).SerializeToString(deterministic=True),
+        announced=tuple(_announced(part) for part in envelope.parts if not part.data),
+        edge=_edge_version(envelope),
+    )
+
+
+def chunk(request: service_pb.SupplyRequest) -> Chunk:
+    """The chunk in a Supply."""
+    return Chunk(
+        analysis_id=request.analysis_id,
+        part_id=request.part_id,
+        offset=request.offset,
+        total_size=request.total_size,
+        sha256=request.sha256,
+        data=request.data,
+        message_bytes=request.ByteSize(),
+    )
+
+
+def _check_part(place: str, part: pb.Part) -> None:
+    if part.page >= MAX_PAGES:
+        raise EnvelopeError(
+            f"{place}.page is {part.page}", remedy=f"number pages 0..{MAX_PAGES - 1}", field=f"{place}.page"
+        )
+    if part.data and (part.kind in _PICTURES or part.media_type.startswith("image/")):
+        check_picture(part.data, f"part {part.part_id}", f"{place}.data")
+
+
+def _edge_version(envelope: pb.Envelope) -> NewVersion | None:
+    """The edge's reading as version 1, unpacked within its bounds."""
+    if not envelope.HasField("structure"):
+        return None
+    document = document_to_proto(unpack_reading(envelope.structure).document)
+    return NewVersion("edge", _bytes(analysis_pb.Interpretation(document=document)))
+
+
+def _announced(part: pb.Part) -> NewPart:
+    return NewPart(part.part_id, _bytes(part), part.size, part.sha256)
+
+
+def _traffic(envelope: pb.Envelope, request: service_pb.SubmitRequest) -> analysis_pb.Traffic:
+    sizes: dict[str, int] = {}
+    if envelope.HasField("structure"):
+        sizes["structure"] = len(envelope.structure.data)
+    for part in envelope.parts:
+        if part.data:
+            name = part_name(part.kind)
+            sizes[name] = sizes.get(name, 0) + len(part.data)
+    sent = request.ByteSize()
+    sizes["frame"] = sent - sum(sizes.values())
+    return analysis_pb.Traffic(
+        original_bytes=envelope.original_bytes,
+        sent_bytes=sent,
+        parts=[analysis_pb.PartTraffic(kind=kind, bytes=size) for kind, size in sizes.items()],
+    )
+
+
+def _bytes(message: Message) -> bytes:
+    return message.SerializeToString(deterministic=True)

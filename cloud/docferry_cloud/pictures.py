@@ -1,0 +1,49 @@
+"""Whether bytes are a picture that the engines can take, told from the header alone."""
+
+from __future__ import annotations
+
+import io
+
+from PIL import Image
+
+from docferry.errors import ImageTooLarge, UnreadableImage
+
+MAX_PIXELS = 100_000_000
+_FORMATS = ("JPEG", "PNG", "WEBP", "AVIF", "TIFF", "BMP", "GIF", "PPM")
+
+
+def check_picture(data: bytes, name: str, field: str) -> None:
+    """Check format and size without decoding a pixel. `field` is where the bytes stand in the request.
+
+    Raises:
+        UnreadableImage: No picture in a format we read.
+        ImageTooLarge: More pixels than `MAX_PIXELS`.
+    """
+    width, height = _size(data, name, field)
+    if width < 1 or height < 1:
+        raise UnreadableImage(f"{name}: the picture has no pixels", remedy="take it again", field=field)
+    if width * height > MAX_PIXELS:
+        raise ImageTooLarge(
+            f"{name}: {width} x {height} pixels, the limit is {MAX_PIXELS // 1_000_000} megapixels",
+            remedy="scale it down; 300 dots per inch are enough to read",
+            field=field,
+        )
+
+
+def _size(data: bytes, name: str, field: str) -> tuple[int, int]:
+    Image.init()
+    for kind in _FORMATS:
+        factory, accepts = Image.OPEN[kind]
+        # `Image.open` would do this too, but warns about large pictures before our own bound is asked.
+        if accepts is None or accepts(data[:16]) is True:
+            try:
+                with factory(io.BytesIO(data), b"") as picture:
+                    return picture.size
+            # Pillow's parsers answer damage with nearly every exception there is.
+            except Exception as error:
+                raise UnreadableImage(
+                    f"{name}: the picture is damaged: {error}", remedy="take it again, or send it again", field=field
+                ) from error
+    raise UnreadableImage(
+        f"{name}: this is not a picture in a format we read", remedy=f"send one of {', '.join(_FORMATS)}", field=field
+    )

@@ -1,0 +1,112 @@
+"""What goes into the store and what comes out of it. Serialized protobuf messages are `bytes` here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from docferry_cloud.schema import State
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls."""
+
+    tenant: str
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of the queue and how long results are kept."""
+
+    queue: int = 1000
+    tenant: int = 500
+    retention_days: int = 30
+
+
+@dataclass(frozen=True, slots=True)
+class NewPart:
+    """A part that was announced: its message without bytes, its size and hash."""
+
+    part_id: str
+    announcement: bytes
+    size: int
+    sha256: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NewVersion:
+    """A version to store: who made it, and a serialized `Interpretation`."""
+
+    engine: str
+    interpretation: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A checked envelope, ready to be stored. `route` and `traffic` are serialized messages."""
+
+    caller: Caller
+    request_id: str
+    document_id: str
+    body: bytes
+    body_sha256: bytes
+    file_name: str
+    effort: int
+    route: bytes
+    traffic: bytes
+    announced: tuple[NewPart, ...]
+    edge: NewVersion | None
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The analysis that a submission made, or had made before."""
+
+    analysis_id: str
+    state: State
+    new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PartRow:
+    """How far an announced part has come."""
+
+    part_id: str
+    announcement: bytes
+    size: int
+    sha256: bytes
+    received: int
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRow:
+    """One stored version; `interpretation` is empty where only the head was asked for."""
+
+    version: int
+    engine: str
+    create_time: int
+    interpretation: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisRow:
+    """One analysis with its parts and versions, as stored."""
+
+    analysis_id: str
+    tenant: str
+    request_id: str
+    document_id: str
+    state: State
+    file_name: str
+    effort: int
+    route: bytes
+    traffic: bytes
+    version: int
+    error: bytes | None
+    create_time: int
+    update_time: int
+    expire_time: int
+    attempts: int
+    parts: tuple[PartRow, ...] = ()
+    versions: tuple[VersionRow, ...] = ()

@@ -1,0 +1,191 @@
+"""The tables. Times are microseconds since 1970 (UTC); protobuf messages are stored as their bytes.
+
+Everything that was received lies in rows, supplied parts too (`chunks`, at most 512 KiB each): one transaction then
+covers bytes and state, a delete takes all of it, and nothing has to be counted or swept. The same tables serve
+PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import sqlalchemy as sa
+
+metadata = sa.MetaData()
+
+
+class State(enum.StrEnum):
+    """Where an analysis stands; the names of `Analysis.State`."""
+
+    AWAITING_PARTS = "AWAITING_PARTS"
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+
+class EventType(enum.StrEnum):
+    """What happened; the names of `Event.Type`.
+
+    VERSION_ADDED is for a version that comes without a change of state; the others carry their `version` themselves.
+    """
+
+    ACCEPTED = "ACCEPTED"
+    VERSION_ADDED = "VERSION_ADDED"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+    DELETED = "DELETED"
+
+
+OPEN_STATES = (State.AWAITING_PARTS, State.PENDING, State.RUNNING)
+"""States from which an analysis still moves on by itself."""
+
+
+def _id(name: str = "analysis_id") -> sa.Column[str]:
+    return sa.Column(name, sa.String(36), nullable=False)
+
+
+def _word(name: str, words: type[enum.StrEnum]) -> sa.Column[Any]:
+    return sa.Column(name, sa.Enum(words, native_enum=False, length=16), nullable=False)
+
+
+def _of_analysis(*, primary_key: bool = True) -> sa.Column[str]:
+    reference = sa.ForeignKey("analyses.analysis_id", ondelete="CASCADE")
+    return sa.Column("analysis_id", sa.String(36), reference, primary_key=primary_key, nullable=False)
+
+
+def _serial(name: str) -> sa.Column[int]:
+    return sa.Column(name, sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True)
+
+
+analyses = sa.Table(
+    "analyses",
+    metadata,
+    sa.Column("analysis_id", sa.String(36), primary_key=True),
+    sa.Column("tenant", sa.String(64), nullable=False),
+    sa.Column("device", sa.String(64), nullable=False),
+    _id("request_id"),
+    _id("document_id"),
+    sa.Column("body_sha256", sa.LargeBinary, nullable=False),
+    _word("state", State),
+    sa.Column("file_name", sa.String(255), nullable=False),
+    sa.Column("effort", sa.Integer, nullable=False),
+    sa.Column("route", sa.LargeBinary, nullable=False),
+    sa.Column("traffic", sa.LargeBinary, nullable=False),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("error", sa.LargeBinary),
+    sa.Column("create_time", sa.BigInteger, nullable=False),
+    sa.Column("update_time", sa.BigInteger, nullable=False),
+    sa.Column("expire_time", sa.BigInteger, nullable=False),
+    # The process at work on it, how often one began, and until when the sweeper leaves it alone.
+    sa.Column("owner", sa.String(64)),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("lease_until", sa.BigInteger, nullable=False),
+    sa.UniqueConstraint("tenant", "device", "request_id"),
+    sa.Index("analyses_by_state", "state", "lease_until"),
+    sa.Index("analyses_by_time", "tenant", "create_time", "analysis_id"),
+    sa.Index("analyses_by_document", "tenant", "document_id"),
+    sa.Index("analyses_by_expiry", "expire_time"),
+)
+
+# Apart from `analyses`, so that reading a state never drags a megabyte along.
+envelopes = sa.Table("envelopes", metadata, _of_analysis(), sa.Column("body", sa.LargeBinary, nullable=False))
+
+parts = sa.Table(
+    "parts",
+    metadata,
+    _of_analysis(),
+    sa.Column("part_id", sa.String(64), primary_key=True),
+    sa.Column("position", sa.Integer, nullable=False),
+    sa.Column("announcement", sa.LargeBinary, nullable=False),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("sha256", sa.LargeBinary, nullable=False),
+    sa.Column("received", sa.BigInteger, nullable=False),
+)
+
+chunks = sa.Table(
+    "chunks",
+    metadata,
+    sa.Column("analysis_id", sa.String(36), primary_key=True),
+    sa.Column("part_id", sa.String(64), primary_key=True),
+    sa.Column("start", sa.BigInteger, primary_key=True),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+    sa.ForeignKeyConstraint(["analysis_id", "part_id"], ["parts.analysis_id", "parts.part_id"], ondelete="CASCADE"),
+)
+
+versions = sa.Table(
+    "versions",
+    metadata,
+    _of_analysis(),
+    sa.Column("version", sa.Integer, primary_key=True),
+    sa.Column("engine", sa.String(64), nullable=False),
+    sa.Column("create_time", sa.BigInteger, nullable=False),
+    sa.Column("interpretation", sa.LargeBinary, nullable=False),
+)
+
+# No foreign key: an event outlives the analysis it tells about. It holds ids and states, never content.
+events = sa.Table(
+    "events",
+    metadata,
+    _serial("sequence"),
+    _id("event_id"),
+    sa.Column("tenant", sa.String(64), nullable=False),
+    _id(),
+    _id("document_id"),
+    _word("type", EventType),
+    _word("state", State),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("create_time", sa.BigInteger, nullable=False),
+    sa.Index("events_by_tenant", "tenant", "sequence"),
+    sa.Index("events_by_analysis", "analysis_id", "sequence"),
+    sa.Index("events_by_time", "create_time"),
+    # Sequences are never reused, also after the newest events were purged.
+    sqlite_autoincrement=True,
+)
+
+subscriptions = sa.Table(
+    "subscriptions",
+    metadata,
+    sa.Column("subscription_id", sa.String(36), primary_key=True),
+    sa.Column("tenant", sa.String(64), nullable=False),
+    sa.Column("url", sa.String(2048), nullable=False),
+    sa.Column("secret", sa.String(128), nullable=False),
+    sa.Column("configured", sa.Boolean, nullable=False),
+    sa.Column("create_time", sa.BigInteger, nullable=False),
+    sa.Column("disabled_reason", sa.String(255), nullable=False),
+    # The process that posts to it now, so that first attempts keep their order.
+    sa.Column("lease_until", sa.BigInteger, nullable=False),
+    sa.Index("subscriptions_by_tenant", "tenant", "create_time"),
+)
+
+deliveries = sa.Table(
+    "deliveries",
+    metadata,
+    sa.Column(
+        "subscription_id",
+        sa.String(36),
+        sa.ForeignKey("subscriptions.subscription_id", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    sa.Column("sequence", sa.BigInteger, primary_key=True),
+    sa.Column("event_id", sa.String(36), nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("due_time", sa.BigInteger, nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Index("deliveries_by_due", "due_time"),
+)
+
+workers = sa.Table(
+    "workers",
+    metadata,
+    sa.Column("executor_id", sa.String(64), primary_key=True),
+    sa.Column("lease_until", sa.BigInteger, nullable=False),
+)
+
+# Facts about the store itself: `log_id` names this event log, `purged` is the newest sequence no longer kept.
+facts = sa.Table(
+    "facts", metadata, sa.Column("name", sa.String(32), primary_key=True), sa.Column("value", sa.String(64))
+)

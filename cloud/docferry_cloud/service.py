@@ -1,0 +1,137 @@
+"""What the service does for a caller, without gRPC: bounded, away from the event loop, durable before it answers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+from docferry.errors import Overloaded
+from docferry.v1 import analysis_service_pb2 as pb
+from docferry_cloud import intake
+from docferry_cloud.database import Database, wall_clock
+from docferry_cloud.rows import AnalysisRow, Caller
+from docferry_cloud.store import Store
+from docferry_cloud.subscriptions import SubscriptionRow, Subscriptions
+from docferry_cloud.supply import Progress, check_chunk, supply
+from docferry_cloud.watch import Beat, EventFeed, Told
+
+log = logging.getLogger(__name__)
+
+MAX_INTAKES = 64
+"""Submits and supplies held in memory at once; each is about a megabyte."""
+
+
+class Service:
+    """The use cases.
+
+    Args:
+        enqueue: Gives a PENDING analysis to the queue; a failure is not the caller's, the sweeper makes up for it.
+    """
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        store: Store,
+        subscriptions: Subscriptions,
+        feed: EventFeed,
+        enqueue: Callable[[str], None],
+    ) -> None:
+        self._database = database
+        self._store = store
+        self._subscriptions = subscriptions
+        self._feed = feed
+        self._enqueue = enqueue
+        self._intakes = 0
+        self._background: set[asyncio.Task[None]] = set()
+
+    def now(self) -> int:
+        """The server's clock, in microseconds."""
+        return wall_clock()
+
+    async def submit(self, request: pb.SubmitRequest, caller: Caller) -> AnalysisRow:
+        """Take an envelope; on return it is durable and, if all of it is here, on its way into the queue."""
+        async with self._room():
+            new = await self._database.run(intake.submission, request, caller)
+            taken = await self._database.run(self._store.take, new)
+            if taken.new and not new.announced:
+                self._later(self._database.run(self._enqueue, taken.analysis_id))
+            return await self._database.run(self._store.get, caller.tenant, analysis_id=taken.analysis_id)
+
+    async def supply(self, request: pb.SupplyRequest, caller: Caller) -> Progress:
+        """Take the next bytes of a part."""
+        chunk = intake.chunk(request)
+        check_chunk(chunk)
+        async with self._room():
+            progress = await self._database.run(supply, self._database, chunk, caller.tenant)
+        if progress.completed:
+            self._later(self._database.run(self._enqueue, chunk.analysis_id))
+        return progress
+
+    async def get(self, tenant: str, analysis_id: str, document_id: str) -> AnalysisRow:
+        """One analysis."""
+        return await self._database.run(self._store.get, tenant, analysis_id=analysis_id, document_id=document_id)
+
+    async def page(self, tenant: str, limit: int, before: tuple[int, str] | None) -> list[AnalysisRow]:
+        """Analyses, newest first."""
+        return await self._database.run(self._store.page, tenant, limit, before)
+
+    def watch(self, tenant: str, request: pb.AnalysisServiceWatchRequest) -> AsyncGenerator[Told | Beat, None]:
+        """Events from the past, then live."""
+        return self._feed.watch(
+            tenant,
+            resume_token=request.resume_token,
+            analysis_id=request.analysis_id,
+            live_only=request.live_only,
+        )
+
+    async def cancel(self, tenant: str, analysis_id: str) -> AnalysisRow:
+        """Stop the work on an analysis; a finished one stays as it is."""
+        return await self._database.run(self._store.cancel, tenant, analysis_id)
+
+    async def delete(self, tenant: str, analysis_id: str) -> None:
+        """Delete an analysis with all its data."""
+        await self._database.run(self._store.delete, tenant, analysis_id)
+
+    async def subscribe(self, tenant: str, url: str, secret: str) -> tuple[SubscriptionRow, str]:
+        """Add a webhook; gives it with its secret."""
+        return await self._database.run(self._subscriptions.create, tenant, url, secret)
+
+    async def subscriptions_page(
+        self, tenant: str, limit: int, before: tuple[int, str] | None
+    ) -> list[SubscriptionRow]:
+        """Webhooks, newest first."""
+        return await self._database.run(self._subscriptions.page, tenant, limit, before)
+
+    async def unsubscribe(self, tenant: str, subscription_id: str) -> None:
+        """Remove a webhook."""
+        await self._database.run(self._subscriptions.delete, tenant, subscription_id)
+
+    async def settle(self) -> None:
+        """Wait for what was begun in the background."""
+        while self._background:
+            await asyncio.wait(set(self._background))
+
+    @asynccontextmanager
+    async def _room(self) -> AsyncIterator[None]:
+        if self._intakes >= MAX_INTAKES:
+            raise Overloaded(f"{MAX_INTAKES} envelopes are being taken in already", retry_after=1)
+        self._intakes += 1
+        try:
+            yield
+        finally:
+            self._intakes -= 1
+
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do it after the answer: the row is durable, and the sweeper repeats what fails here."""
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._background.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.warning("left to the sweeper: %s", task.exception())

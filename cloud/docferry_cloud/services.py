@@ -1,0 +1,245 @@
+"""The servicers: receive, ask, answer. Errors become statuses in one place, `answered` and `streamed`."""
+
+# The rpc names are the contract's, and what a method does not need it still is given.
+# ruff: noqa: N802, ARG002
+
+from __future__ import annotations
+
+import functools
+import logging
+import uuid
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Any, TypeVar
+
+import grpc
+import grpc.aio
+
+from docferry.errors import DocferryError, InputError, Unimplemented
+from docferry.status import abort
+from docferry.v1 import analysis_service_pb2 as pb
+from docferry.v1 import analysis_service_pb2_grpc as analysis_grpc
+from docferry.v1 import device_service_pb2 as device_pb
+from docferry.v1 import device_service_pb2_grpc as device_grpc
+from docferry.v1 import subscription_service_pb2 as subscription_pb
+from docferry.v1 import subscription_service_pb2_grpc as subscription_grpc
+from docferry_cloud import resources
+from docferry_cloud.identity import authenticate
+from docferry_cloud.rows import Caller
+from docferry_cloud.service import Service
+from docferry_cloud.settings import Token
+from docferry_cloud.subscriptions import SubscriptionRow
+from docferry_cloud.watch import Told
+
+log = logging.getLogger(__name__)
+
+S = TypeVar("S")
+Q = TypeVar("Q")
+A = TypeVar("A")
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+def answered(method: Callable[[S, Q, Context], Awaitable[A]]) -> Callable[[S, Q, Context], Awaitable[A]]:
+    """A unary method whose errors end the call with their status."""
+
+    @functools.wraps(method)
+    async def answer(self: S, request: Q, context: Context) -> A:
+        try:
+            return await method(self, request, context)
+        # The border of the process: nothing may pass to the client but what we say on purpose.
+        except Exception as error:  # noqa: BLE001
+            await abort(context, _shown(error, method.__name__))
+
+    return answer
+
+
+def streamed(
+    method: Callable[[S, Q, Context], AsyncGenerator[A, None]],
+) -> Callable[[S, Q, Context], AsyncGenerator[A, None]]:
+    """The same for a method that answers with a stream."""
+
+    @functools.wraps(method)
+    async def stream(self: S, request: Q, context: Context) -> AsyncGenerator[A, None]:
+        try:
+            async with aclosing(method(self, request, context)) as answers:
+                async for answer in answers:
+                    yield answer
+        except Exception as error:  # noqa: BLE001
+            await abort(context, _shown(error, method.__name__))
+
+    return stream
+
+
+def _shown(error: Exception, name: str) -> DocferryError:
+    if isinstance(error, DocferryError):
+        return error
+    reference = str(uuid.uuid4())
+    log.error("%s failed, error %s", name, reference, exc_info=error)
+    return DocferryError(
+        f"{name} failed inside the service", remedy=f"tell the operator the error id {reference}", error_id=reference
+    )
+
+
+class _Authenticated:
+    """What every servicer needs: the service behind it, and who calls."""
+
+    def __init__(self, service: Service, tokens: tuple[Token, ...]) -> None:
+        self._service = service
+        self._tokens = tokens
+
+    def _caller(self, context: Context) -> Caller:
+        return authenticate(context.invocation_metadata() or (), self._tokens)
+
+
+class AnalysisServicer(_Authenticated, analysis_grpc.AnalysisServiceServicer):
+    """`AnalysisService`."""
+
+    @answered
+    async def Submit(self, request: pb.SubmitRequest, context: Context) -> pb.SubmitResponse:
+        """Take an envelope."""
+        row = await self._service.submit(request, self._caller(context))
+        return pb.SubmitResponse(analysis=resources.analysis(row))
+
+    @answered
+    async def Supply(self, request: pb.SupplyRequest, context: Context) -> pb.SupplyResponse:
+        """Take the next bytes of a part."""
+        progress = await self._service.supply(request, self._caller(context))
+        return pb.SupplyResponse(received=progress.received, state=resources.state_number(progress.state))
+
+    @answered
+    async def Get(self, request: pb.AnalysisServiceGetRequest, context: Context) -> pb.AnalysisServiceGetResponse:
+        """Give one analysis."""
+        tenant = self._caller(context).tenant
+        if bool(request.analysis_id) == bool(request.document_id):
+            raise InputError("one of analysis_id and document_id is needed", remedy="give one", field="analysis_id")
+        row = await self._service.get(tenant, request.analysis_id, request.document_id)
+        return pb.AnalysisServiceGetResponse(analysis=resources.analysis(row))
+
+    @answered
+    async def List(self, request: pb.AnalysisServiceListRequest, context: Context) -> pb.AnalysisServiceListResponse:
+        """Give a page of analyses."""
+        tenant, size = self._caller(context).tenant, resources.page_size(request.page_size)
+        rows = await self._service.page(tenant, size + 1, resources.after_token(request.page_token))
+        more = resources.page_token(rows[size - 1].create_time, rows[size - 1].analysis_id) if len(rows) > size else ""
+        return pb.AnalysisServiceListResponse(
+            analyses=[resources.analysis(row) for row in rows[:size]], next_page_token=more
+        )
+
+    @streamed
+    async def Watch(
+        self, request: pb.AnalysisServiceWatchRequest, context: Context
+    ) -> AsyncGenerator[pb.AnalysisServiceWatchResponse, None]:
+        """Give events as they come."""
+        tenant = self._caller(context).tenant
+        async with aclosing(self._service.watch(tenant, request)) as items:
+            async for item in items:
+                if isinstance(item, Told):
+                    yield pb.AnalysisServiceWatchResponse(event=resources.event(item.row, item.token))
+                else:
+                    beat = pb.Heartbeat(resume_token=item.token, time=resources.time(self._service.now()))
+                    yield pb.AnalysisServiceWatchResponse(heartbeat=beat)
+
+    @answered
+    async def Cancel(self, request: pb.CancelRequest, context: Context) -> pb.CancelResponse:
+        """Stop the work on an analysis."""
+        row = await self._service.cancel(self._caller(context).tenant, request.analysis_id)
+        return pb.CancelResponse(analysis=resources.analysis(row))
+
+    @answered
+    async def Delete(
+        self, request: pb.AnalysisServiceDeleteRequest, context: Context
+    ) -> pb.AnalysisServiceDeleteResponse:
+        """Delete an analysis and its data."""
+        await self._service.delete(self._caller(context).tenant, request.analysis_id)
+        return pb.AnalysisServiceDeleteResponse()
+
+    @streamed
+    def Ask(self, request: pb.AskRequest, context: Context) -> AsyncGenerator[pb.AskResponse, None]:
+        """Not in this release."""
+        raise _missing("Ask")
+
+    @answered
+    async def Correct(self, request: pb.CorrectRequest, context: Context) -> pb.CorrectResponse:
+        """Not in this release."""
+        raise _missing("Correct")
+
+    @streamed
+    def Export(self, request: pb.ExportRequest, context: Context) -> AsyncGenerator[pb.ExportResponse, None]:
+        """Not in this release."""
+        raise _missing("Export")
+
+
+class DeviceServicer(device_grpc.DeviceServiceServicer):
+    """`DeviceService`: in the contract, not in this release."""
+
+    @answered
+    async def Enroll(self, request: device_pb.EnrollRequest, context: Context) -> device_pb.EnrollResponse:
+        """Not in this release."""
+        raise _missing("Enroll")
+
+    @answered
+    async def Renew(self, request: device_pb.RenewRequest, context: Context) -> device_pb.RenewResponse:
+        """Not in this release."""
+        raise _missing("Renew")
+
+    @answered
+    async def GetConfiguration(
+        self, request: device_pb.GetConfigurationRequest, context: Context
+    ) -> device_pb.GetConfigurationResponse:
+        """Not in this release."""
+        raise _missing("GetConfiguration")
+
+    @streamed
+    def Watch(
+        self, request: device_pb.DeviceServiceWatchRequest, context: Context
+    ) -> AsyncGenerator[device_pb.DeviceServiceWatchResponse, None]:
+        """Not in this release."""
+        raise _missing("DeviceService.Watch")
+
+
+class SubscriptionServicer(_Authenticated, subscription_grpc.SubscriptionServiceServicer):
+    """`SubscriptionService`."""
+
+    @answered
+    async def Create(
+        self, request: subscription_pb.SubscriptionServiceCreateRequest, context: Context
+    ) -> subscription_pb.SubscriptionServiceCreateResponse:
+        """Add a webhook."""
+        tenant = self._caller(context).tenant
+        row, secret = await self._service.subscribe(tenant, request.subscription.url, request.secret)
+        return subscription_pb.SubscriptionServiceCreateResponse(subscription=_subscription(row), secret=secret)
+
+    @answered
+    async def List(
+        self, request: subscription_pb.SubscriptionServiceListRequest, context: Context
+    ) -> subscription_pb.SubscriptionServiceListResponse:
+        """Give a page of webhooks."""
+        tenant, size = self._caller(context).tenant, resources.page_size(request.page_size)
+        rows = await self._service.subscriptions_page(tenant, size + 1, resources.after_token(request.page_token))
+        more = ""
+        if len(rows) > size:
+            more = resources.page_token(rows[size - 1].create_time, rows[size - 1].subscription_id)
+        return subscription_pb.SubscriptionServiceListResponse(
+            subscriptions=[_subscription(row) for row in rows[:size]], next_page_token=more
+        )
+
+    @answered
+    async def Delete(
+        self, request: subscription_pb.SubscriptionServiceDeleteRequest, context: Context
+    ) -> subscription_pb.SubscriptionServiceDeleteResponse:
+        """Remove a webhook."""
+        await self._service.unsubscribe(self._caller(context).tenant, request.subscription_id)
+        return subscription_pb.SubscriptionServiceDeleteResponse()
+
+
+def _subscription(row: SubscriptionRow) -> subscription_pb.Subscription:
+    return subscription_pb.Subscription(
+        subscription_id=row.subscription_id,
+        url=row.url,
+        create_time=resources.time(row.create_time),
+        disabled_reason=row.disabled_reason,
+    )
+
+
+def _missing(name: str) -> Unimplemented:
+    return Unimplemented(f"{name} is not in this release", remedy="update the service when a later one has it")

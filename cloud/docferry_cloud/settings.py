@@ -1,0 +1,215 @@
+"""The table of the service's settings, and the checked values the program works with."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from docferry.channel import is_loopback
+from docferry.errors import ConfigurationError
+from docferry.settings import Setting
+
+LOCAL_TENANT = "local"
+"""Tenant and device of every caller while no tokens are configured."""
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("listen.host", "127.0.0.1", "Address to bind; without tokens only a loopback address is allowed"),
+    Setting("listen.port", 50051, "Port to bind; 0 takes a free one", minimum=0, maximum=65535),
+    Setting("listen.reflection", False, "Answer gRPC reflection, for tools such as grpcurl"),
+    Setting("listen.max_calls", 512, "Calls at once, watchers included", minimum=8, maximum=65536),
+    Setting("tls.certificate", "", "PEM file with the server's certificate chain; empty serves without TLS"),
+    Setting("tls.key", "", "PEM file with the certificate's private key"),
+    Setting("data.directory", "~/.local/share/docferry/cloud", "Folder of the databases; created if missing"),
+    Setting("data.retention_days", 30, "Analyses and events are deleted after this", minimum=1, maximum=3650),
+    Setting("data.min_free_mb", 256, "Nothing new is taken when less than this is free on the disk", minimum=0),
+    Setting("tokens", [], "Who may call: tables {token_sha256, tenant, device}; the hash in hex"),
+    Setting("queue.limit", 1000, "Unfinished analyses at once", minimum=1),
+    Setting("queue.tenant_limit", 500, "Unfinished analyses of one tenant at once", minimum=1),
+    Setting("engine.workers", 2, "Documents interpreted at once", minimum=1, maximum=64),
+    Setting("engine.threads", 1, "Threads of one worker's engine session", minimum=1, maximum=64),
+    Setting("webhooks.endpoints", [], "Webhooks: tables {url, secret, tenant}; secret as `whsec_...`"),
+    Setting("webhooks.allow_private", False, "Let webhooks go to private and loopback addresses"),
+)
+
+_HASH = re.compile(r"[0-9a-f]{64}")
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_SECRET_PREFIX = "whsec_"  # noqa: S105 - the scheme's prefix, no secret
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One issued bearer token: its SHA-256 (never the token itself) and whom it stands for."""
+
+    sha256: bytes
+    tenant: str
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """One webhook from the settings."""
+
+    url: str
+    secret: str
+    tenant: str
+
+
+@dataclass(frozen=True, slots=True)
+class CloudSettings:
+    """Everything the service is told, checked. Field for field the table `SETTINGS`.
+
+    Attributes:
+        directory: Folder of the databases.
+        certificate, key: PEM files, both or neither.
+        min_free_bytes: Below this the disk counts as full.
+    """
+
+    directory: Path
+    host: str = "127.0.0.1"
+    port: int = 50051
+    reflection: bool = False
+    max_calls: int = 512
+    certificate: Path | None = None
+    key: Path | None = None
+    retention_days: int = 30
+    min_free_bytes: int = 0
+    tokens: tuple[Token, ...] = ()
+    queue_limit: int = 1000
+    tenant_limit: int = 500
+    workers: int = 2
+    threads: int = 1
+    webhooks: tuple[Webhook, ...] = ()
+    allow_private: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.tokens and not is_loopback(self.host):
+            raise ConfigurationError(
+                f"listen.host is {self.host}, but no tokens are configured: anyone could call",
+                remedy="add [[tokens]], or bind a loopback address such as 127.0.0.1",
+                setting="listen.host",
+            )
+        if (self.certificate is None) != (self.key is None):
+            raise ConfigurationError(
+                "tls.certificate and tls.key belong together", remedy="give both or neither", setting="tls.key"
+            )
+
+
+def cloud_settings(values: Mapping[str, Any]) -> CloudSettings:
+    """The checked settings from `docferry.settings.load(SETTINGS, ...)`.
+
+    Raises:
+        ConfigurationError: A value does not fit the others, or a table in a list is malformed.
+    """
+    return CloudSettings(
+        directory=Path(values["data.directory"]).expanduser(),
+        host=values["listen.host"],
+        port=values["listen.port"],
+        reflection=values["listen.reflection"],
+        max_calls=values["listen.max_calls"],
+        certificate=_path(values["tls.certificate"]),
+        key=_path(values["tls.key"]),
+        retention_days=values["data.retention_days"],
+        min_free_bytes=values["data.min_free_mb"] << 20,
+        tokens=tuple(_token(place, table) for place, table in _tables("tokens", values["tokens"])),
+        queue_limit=values["queue.limit"],
+        tenant_limit=values["queue.tenant_limit"],
+        workers=values["engine.workers"],
+        threads=values["engine.threads"],
+        webhooks=tuple(
+            _webhook(place, table) for place, table in _tables("webhooks.endpoints", values["webhooks.endpoints"])
+        ),
+        allow_private=values["webhooks.allow_private"],
+    )
+
+
+def secret_key(secret: str) -> bytes:
+    """The signing key in a Standard Webhooks secret.
+
+    Raises:
+        ConfigurationError: It is not `whsec_` and 24..64 bytes as base64.
+    """
+    try:
+        key = base64.b64decode(secret.removeprefix(_SECRET_PREFIX), validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    if not secret.startswith(_SECRET_PREFIX) or not 24 <= len(key) <= 64:
+        raise ConfigurationError(
+            "the webhook's secret is malformed", remedy="give `whsec_` and 24 to 64 random bytes as base64"
+        )
+    return key
+
+
+def check_url(url: str) -> None:
+    """Check that a webhook's URL is http or https with a host and no credentials.
+
+    Raises:
+        ConfigurationError: It is not.
+    """
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.username is None
+        usable = usable and (parts.port is None or parts.port > 0) and len(url) <= 2048
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ConfigurationError(
+            f"the webhook's URL {url[:200]!r} cannot be used",
+            remedy="give http:// or https://, a host, no user name",
+        )
+
+
+def _path(text: str) -> Path | None:
+    return Path(text).expanduser() if text else None
+
+
+def _tables(name: str, rows: Sequence[Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    for row in rows:
+        if not isinstance(row, Mapping) or not all(isinstance(value, str) for value in row.values()):
+            raise ConfigurationError(f"{name} holds {row!r}", remedy=f"write [[{name}]] tables of texts", setting=name)
+    return [(f"{name}[{index}]", row) for index, row in enumerate(rows)]
+
+
+def _only(place: str, table: Mapping[str, Any], keys: tuple[str, ...]) -> None:
+    wrong = sorted(set(table) ^ set(keys))
+    if wrong:
+        raise ConfigurationError(
+            f"{place}: {', '.join(wrong)} missing or unknown",
+            remedy=f"it takes exactly {', '.join(keys)}",
+            setting=place,
+        )
+
+
+def _named(place: str, value: str) -> str:
+    if not _NAME.fullmatch(value):
+        raise ConfigurationError(
+            f"{place} is {value!r}", remedy="use 1..64 letters, digits, '.', '_' or '-'", setting=place
+        )
+    return value
+
+
+def _token(place: str, table: Mapping[str, Any]) -> Token:
+    _only(place, table, ("token_sha256", "tenant", "device"))
+    if not _HASH.fullmatch(table["token_sha256"]):
+        raise ConfigurationError(
+            f"{place}.token_sha256 is not a SHA-256 in hex",
+            remedy="make it with: printf %s TOKEN | sha256sum",
+            setting=place,
+        )
+    return Token(
+        bytes.fromhex(table["token_sha256"]),
+        _named(f"{place}.tenant", table["tenant"]),
+        _named(f"{place}.device", table["device"]),
+    )
+
+
+def _webhook(place: str, table: Mapping[str, Any]) -> Webhook:
+    _only(place, table, ("url", "secret", "tenant"))
+    check_url(table["url"])
+    secret_key(table["secret"])
+    return Webhook(table["url"], table["secret"], _named(f"{place}.tenant", table["tenant"]))

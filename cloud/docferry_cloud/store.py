@@ -1,0 +1,293 @@
+"""The truth about analyses: taking them in, moving their state, giving them out, deleting them.
+
+Every change of state appends its event in the same transaction. Functions here block; callers on the event loop go
+through `Database.run`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from typing import Any
+
+import sqlalchemy as sa
+
+from docferry.errors import Conflict, NotFound, Overloaded
+from docferry_cloud.database import Clock, Database, wall_clock
+from docferry_cloud.event_log import EventLog, Happening
+from docferry_cloud.rows import AnalysisRow, Caller, Limits, NewPart, NewVersion, PartRow, Submission, Taken, VersionRow
+from docferry_cloud.schema import OPEN_STATES, EventType, State, analyses, chunks, envelopes, parts, versions
+
+MICROSECONDS = 1_000_000
+DIRECT_LEASE_S = 5
+"""How long the sweeper leaves a new row to the process that took it in."""
+
+
+COLUMNS = (
+    analyses.c.analysis_id,
+    analyses.c.tenant,
+    analyses.c.request_id,
+    analyses.c.document_id,
+    analyses.c.state,
+    analyses.c.file_name,
+    analyses.c.effort,
+    analyses.c.route,
+    analyses.c.traffic,
+    analyses.c.version,
+    analyses.c.error,
+    analyses.c.create_time,
+    analyses.c.update_time,
+    analyses.c.expire_time,
+    analyses.c.attempts,
+)
+
+
+class Store:
+    """Analyses in one database."""
+
+    def __init__(self, database: Database, log: EventLog, limits: Limits, clock: Clock = wall_clock) -> None:
+        self._database = database
+        self._log = log
+        self._limits = limits
+        self._clock = clock
+
+    def take(self, new: Submission) -> Taken:
+        """Store a submission and its first event; durable on return. The same request gives the same analysis.
+
+        Raises:
+            Conflict: The request id was used with another body.
+            Overloaded: The queue is full, for all or for this tenant.
+            StorageFull: The disk is full.
+        """
+        self._database.check_space()
+        with self._database.write() as connection:
+            before = _earlier(connection, new.caller, new.request_id, new.body_sha256)
+            if before is not None:
+                return before
+            self._check_room(connection, new.caller.tenant)
+            analysis_id = str(uuid.uuid4())
+            state = State.AWAITING_PARTS if new.announced else State.PENDING
+            self._insert(connection, analysis_id, state, new)
+            self._log.append(
+                connection,
+                Happening(
+                    EventType.ACCEPTED, new.caller.tenant, analysis_id, new.document_id, state, 1 if new.edge else 0
+                ),
+            )
+        self._log.announce()
+        return Taken(analysis_id, state, new=True)
+
+    def get(self, tenant: str, *, analysis_id: str = "", document_id: str = "") -> AnalysisRow:
+        """One analysis with everything; by document the newest.
+
+        Raises:
+            NotFound: This tenant has none.
+        """
+        wanted = analyses.c.analysis_id == analysis_id if analysis_id else analyses.c.document_id == document_id
+        query = sa.select(*COLUMNS).where(analyses.c.tenant == tenant, wanted)
+        with self._database.read() as connection:
+            row = first(connection, query.order_by(analyses.c.create_time.desc()).limit(1))
+            if row is None:
+                raise not_found(analysis_id or document_id)
+            return _whole(connection, row)
+
+    def page(self, tenant: str, limit: int, before: tuple[int, str] | None) -> list[AnalysisRow]:
+        """At most `limit` analyses, newest first, those older than `(create_time, analysis_id)`; versions as heads."""
+        query = sa.select(*COLUMNS).where(analyses.c.tenant == tenant)
+        if before is not None:
+            query = query.where(sa.tuple_(analyses.c.create_time, analyses.c.analysis_id) < before)
+        query = query.order_by(analyses.c.create_time.desc(), analyses.c.analysis_id.desc()).limit(limit)
+        with self._database.read() as connection:
+            rows = [AnalysisRow(**row) for row in connection.execute(query).mappings()]
+            return [_whole(connection, row, content=False) for row in rows]
+
+    def cancel(self, tenant: str, analysis_id: str) -> AnalysisRow:
+        """Cancel an analysis that is not finished; a finished one stays as it is.
+
+        Raises:
+            NotFound: This tenant has no such analysis.
+        """
+        with self._database.write() as connection:
+            row = own(connection, tenant, analysis_id)
+            if row.state in OPEN_STATES:
+                move(connection, self._log, row, State.CANCELLED, self._clock())
+        self._log.announce()
+        return self.get(tenant, analysis_id=analysis_id)
+
+    def delete(self, tenant: str, analysis_id: str) -> None:
+        """Delete an analysis and all that was received or made for it.
+
+        Raises:
+            NotFound: This tenant has no such analysis.
+        """
+        with self._database.write() as connection:
+            self._remove(connection, own(connection, tenant, analysis_id))
+        self._database.forget_deleted()
+        self._log.announce()
+
+    def expire(self, limit: int = 100) -> list[str]:
+        """Delete at most `limit` analyses whose time is over; gives their ids."""
+        with self._database.write() as connection:
+            query = sa.select(*COLUMNS).where(analyses.c.expire_time <= self._clock()).limit(limit)
+            rows = [AnalysisRow(**row) for row in connection.execute(query).mappings()]
+            for row in rows:
+                self._remove(connection, row)
+        if rows:
+            self._database.forget_deleted()
+            self._log.announce()
+        return [row.analysis_id for row in rows]
+
+    def envelope(self, analysis_id: str) -> tuple[bytes, dict[str, bytes]] | None:
+        """The envelope's bytes and the supplied parts' by id; None if the analysis was deleted."""
+        supplied: dict[str, list[bytes]] = {}
+        with self._database.read() as connection:
+            query = sa.select(envelopes.c.body).where(envelopes.c.analysis_id == analysis_id)
+            body = connection.execute(query).scalar_one_or_none()
+            if body is None:
+                return None
+            pieces = sa.select(chunks.c.part_id, chunks.c.data).where(chunks.c.analysis_id == analysis_id)
+            for part_id, data in connection.execute(pieces.order_by(chunks.c.part_id, chunks.c.start)):
+                supplied.setdefault(part_id, []).append(data)
+        return body, {part_id: b"".join(data) for part_id, data in supplied.items()}
+
+    def _check_room(self, connection: sa.Connection, tenant: str) -> None:
+        still_open = sa.select(sa.func.count()).where(analyses.c.state.in_(OPEN_STATES))
+        if connection.execute(still_open).scalar_one() >= self._limits.queue:
+            raise Overloaded(f"{self._limits.queue} analyses are unfinished already", retry_after=5)
+        if connection.execute(still_open.where(analyses.c.tenant == tenant)).scalar_one() >= self._limits.tenant:
+            raise Overloaded(f"{self._limits.tenant} of this tenant's analyses are unfinished already", retry_after=5)
+
+    def _insert(self, connection: sa.Connection, analysis_id: str, state: State, new: Submission) -> None:
+        now = self._clock()
+        connection.execute(
+            analyses.insert().values(
+                analysis_id=analysis_id,
+                tenant=new.caller.tenant,
+                device=new.caller.device,
+                request_id=new.request_id,
+                document_id=new.document_id,
+                body_sha256=new.body_sha256,
+                state=state,
+                file_name=new.file_name,
+                effort=new.effort,
+                route=new.route,
+                traffic=new.traffic,
+                version=1 if new.edge else 0,
+                create_time=now,
+                update_time=now,
+                expire_time=now + self._limits.retention_days * 86400 * MICROSECONDS,
+                attempts=0,
+                lease_until=now + DIRECT_LEASE_S * MICROSECONDS,
+            )
+        )
+        connection.execute(envelopes.insert().values(analysis_id=analysis_id, body=new.body))
+        if new.announced:
+            rows = [_part_values(analysis_id, position, part) for position, part in enumerate(new.announced)]
+            connection.execute(parts.insert(), rows)
+        if new.edge is not None:
+            add_version(connection, analysis_id, 1, new.edge, now)
+
+    def _remove(self, connection: sa.Connection, row: AnalysisRow) -> None:
+        connection.execute(analyses.delete().where(analyses.c.analysis_id == row.analysis_id))
+        happening = Happening(EventType.DELETED, row.tenant, row.analysis_id, row.document_id, row.state, row.version)
+        self._log.append(connection, happening)
+
+
+def add_version(connection: sa.Connection, analysis_id: str, number: int, version: NewVersion, now: int) -> None:
+    """Add a version's row."""
+    connection.execute(
+        versions.insert().values(
+            analysis_id=analysis_id,
+            version=number,
+            engine=version.engine,
+            create_time=now,
+            interpretation=version.interpretation,
+        )
+    )
+
+
+def move(connection: sa.Connection, log: EventLog, row: AnalysisRow, state: State, now: int) -> None:
+    """Move an analysis to a final state and append the event of that name; `row` is how it stood before."""
+    change = analyses.update().where(analyses.c.analysis_id == row.analysis_id)
+    connection.execute(change.values(state=state, owner=None, update_time=now))
+    kind = EventType(state.value)
+    log.append(connection, Happening(kind, row.tenant, row.analysis_id, row.document_id, state, row.version))
+
+
+def own(connection: sa.Connection, tenant: str, analysis_id: str) -> AnalysisRow:
+    """A tenant's analysis, without parts and versions.
+
+    Raises:
+        NotFound: This tenant has no such analysis; whether another has is not told.
+    """
+    query = sa.select(*COLUMNS).where(analyses.c.analysis_id == analysis_id, analyses.c.tenant == tenant)
+    row = first(connection, query)
+    if row is None:
+        raise not_found(analysis_id)
+    return row
+
+
+def first(connection: sa.Connection, query: sa.Select[Any]) -> AnalysisRow | None:
+    """The first row of a query over `COLUMNS`."""
+    row = connection.execute(query).mappings().first()
+    return None if row is None else AnalysisRow(**row)
+
+
+def not_found(name: str) -> NotFound:
+    """The error for an id that this tenant does not have."""
+    shown = name[:64]
+    return NotFound(
+        f"there is no analysis {shown!r}",
+        remedy="check the id; results are deleted when their time is over",
+        analysis_id=shown,
+    )
+
+
+def part_rows(connection: sa.Connection, analysis_id: str) -> tuple[PartRow, ...]:
+    """The announced parts, in the order of the envelope."""
+    columns = (parts.c.part_id, parts.c.announcement, parts.c.size, parts.c.sha256, parts.c.received)
+    query = sa.select(*columns).where(parts.c.analysis_id == analysis_id).order_by(parts.c.position)
+    return tuple(PartRow(**row) for row in connection.execute(query).mappings())
+
+
+def _earlier(connection: sa.Connection, caller: Caller, request_id: str, body_sha256: bytes) -> Taken | None:
+    query = sa.select(analyses.c.analysis_id, analyses.c.state, analyses.c.body_sha256).where(
+        analyses.c.tenant == caller.tenant,
+        analyses.c.device == caller.device,
+        analyses.c.request_id == request_id,
+    )
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        return None
+    if row.body_sha256 != body_sha256:
+        raise Conflict(
+            f"request {request_id} was used before with another envelope",
+            remedy="send the stored bytes again, or make a new request id",
+            request_id=request_id,
+            analysis_id=row.analysis_id,
+        )
+    return Taken(row.analysis_id, row.state, new=False)
+
+
+def _part_values(analysis_id: str, position: int, part: NewPart) -> dict[str, Any]:
+    return {
+        "analysis_id": analysis_id,
+        "part_id": part.part_id,
+        "position": position,
+        "announcement": part.announcement,
+        "size": part.size,
+        "sha256": part.sha256,
+        "received": 0,
+    }
+
+
+def _whole(connection: sa.Connection, row: AnalysisRow, *, content: bool = True) -> AnalysisRow:
+    columns = [versions.c.version, versions.c.engine, versions.c.create_time]
+    shown = versions.c.interpretation if content else sa.literal(b"").label("interpretation")
+    query = sa.select(*columns, shown).where(versions.c.analysis_id == row.analysis_id)
+    found = connection.execute(query.order_by(versions.c.version)).mappings()
+    return replace(
+        row,
+        parts=part_rows(connection, row.analysis_id),
+        versions=tuple(VersionRow(**version) for version in found),
+    )

@@ -1,0 +1,207 @@
+"""Who works on which analysis: claims, outcomes, and what a dead process has left behind.
+
+A claim is the move to RUNNING with an owner; an outcome counts only from the owner, so that a body that runs twice
+ends in one version and one event.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import sqlalchemy as sa
+from google.rpc import status_pb2
+
+from docferry.errors import EngineError
+from docferry.status import status_of
+from docferry_cloud.database import Clock, Database, wall_clock
+from docferry_cloud.event_log import EventLog
+from docferry_cloud.rows import AnalysisRow, NewVersion
+from docferry_cloud.schema import State, analyses, workers
+from docferry_cloud.store import COLUMNS, MICROSECONDS, add_version, first, move
+
+MAX_ATTEMPTS = 3
+"""How often work on one analysis may begin: a document that kills the process must not do so for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Leave to work on one analysis. `attempt` counts from 1."""
+
+    analysis_id: str
+    effort: int
+    attempt: int
+
+
+class WorkList:
+    """The analyses that wait for work or are being worked on.
+
+    Args:
+        owner: The executor id of this process.
+    """
+
+    def __init__(self, database: Database, log: EventLog, owner: str, clock: Clock = wall_clock) -> None:
+        self._database = database
+        self._log = log
+        self.owner = owner
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._held: Counter[str] = Counter()
+
+    @contextmanager
+    def claimed(self, analysis_id: str) -> Iterator[Claim | None]:
+        """A claim for the length of the block; if it ends without an outcome, `recover` sets it free."""
+        self._hold(analysis_id, 1)
+        try:
+            yield self.claim(analysis_id)
+        finally:
+            self._hold(analysis_id, -1)
+
+    def claim(self, analysis_id: str) -> Claim | None:
+        """Take a PENDING analysis for this process; None if there is nothing to do.
+
+        One whose work was begun `MAX_ATTEMPTS` times without an outcome fails here.
+        """
+        with self._database.write() as connection:
+            query = sa.select(*COLUMNS).where(analyses.c.analysis_id == analysis_id, analyses.c.state == State.PENDING)
+            row = first(connection, query)
+            if row is None:
+                return None
+            if row.attempts < MAX_ATTEMPTS:
+                change = analyses.update().where(analyses.c.analysis_id == analysis_id)
+                now = self._clock()
+                values = {"state": State.RUNNING, "owner": self.owner, "attempts": row.attempts + 1}
+                connection.execute(change.values(values | {"update_time": now}))
+                return Claim(analysis_id, row.effort, row.attempts + 1)
+            error = EngineError(
+                f"the service stopped {row.attempts} times while it read this document",
+                remedy="send another picture of it; the operator finds the cause in the log",
+            )
+            self._fail(connection, row, status_of(error))
+        self._log.announce()
+        return None
+
+    def is_ours(self, analysis_id: str) -> bool:
+        """Whether this process still is to finish the analysis: not cancelled, deleted or taken over."""
+        with self._database.read() as connection:
+            return connection.execute(self._running(analysis_id)).first() is not None
+
+    def finish(self, analysis_id: str, version: NewVersion) -> bool:
+        """Store the version and the SUCCEEDED event, if the analysis is still ours."""
+        with self._database.write() as connection:
+            row = first(connection, self._running(analysis_id))
+            if row is None:
+                return False
+            now, number = self._clock(), row.version + 1
+            add_version(connection, analysis_id, number, version, now)
+            change = analyses.update().where(analyses.c.analysis_id == analysis_id)
+            connection.execute(change.values(version=number))
+            move(connection, self._log, replace(row, version=number), State.SUCCEEDED, now)
+        self._log.announce()
+        return True
+
+    def fail(self, analysis_id: str, error: status_pb2.Status) -> bool:
+        """Store why it failed for good and the FAILED event, if the analysis is still ours."""
+        with self._database.write() as connection:
+            row = first(connection, self._running(analysis_id))
+            if row is None:
+                return False
+            self._fail(connection, row, error)
+        self._log.announce()
+        return True
+
+    def release(self, analysis_id: str, *, wait_s: float = 0.0, counts: bool) -> None:
+        """Give a claim back, to be taken up again after `wait_s`; `counts` says whether the attempt does."""
+        change = analyses.update().where(
+            analyses.c.analysis_id == analysis_id,
+            analyses.c.state == State.RUNNING,
+            analyses.c.owner == self.owner,
+        )
+        with self._database.write() as connection:
+            connection.execute(
+                change.values(
+                    state=State.PENDING,
+                    owner=None,
+                    attempts=analyses.c.attempts if counts else analyses.c.attempts - 1,
+                    lease_until=self._clock() + int(wait_s * MICROSECONDS),
+                )
+            )
+
+    def announce_alive(self, lease_s: float) -> None:
+        """Renew this process's lease: until then nobody takes its work over."""
+        until = self._clock() + int(lease_s * MICROSECONDS)
+        with self._database.write() as connection:
+            change = workers.update().where(workers.c.executor_id == self.owner)
+            if connection.execute(change.values(lease_until=until)).rowcount == 0:
+                connection.execute(workers.insert().values(executor_id=self.owner, lease_until=until))
+
+    def announce_gone(self) -> None:
+        """End this process's lease; what it left RUNNING is free at once."""
+        with self._database.write() as connection:
+            connection.execute(workers.delete().where(workers.c.executor_id == self.owner))
+
+    def living(self) -> frozenset[str]:
+        """The executor ids whose lease holds."""
+        query = sa.select(workers.c.executor_id).where(workers.c.lease_until > self._clock())
+        with self._database.read() as connection:
+            return frozenset(connection.execute(query).scalars())
+
+    def take_over(self) -> int:
+        """Set what dead processes left RUNNING back to PENDING and forget these processes; gives how many."""
+        with self._database.write() as connection:
+            now = self._clock()
+            connection.execute(workers.delete().where(workers.c.lease_until <= now))
+            alive = sa.select(workers.c.executor_id)
+            change = analyses.update().where(analyses.c.state == State.RUNNING, analyses.c.owner.not_in(alive))
+            return connection.execute(change.values(state=State.PENDING, owner=None, lease_until=0)).rowcount
+
+    def recover(self) -> int:
+        """Set back to PENDING what is RUNNING here by its row but not in fact: its outcome could not be stored."""
+        query = sa.select(analyses.c.analysis_id).where(
+            analyses.c.state == State.RUNNING, analyses.c.owner == self.owner
+        )
+        with self._database.read() as connection:
+            running = set(connection.execute(query).scalars())
+        with self._lock:
+            lost = running - set(self._held)
+        for analysis_id in lost:
+            self.release(analysis_id, counts=True)
+        return len(lost)
+
+    def lease_waiting(self, lease_s: float, limit: int = 200, *, leased_too: bool = False) -> Sequence[str]:
+        """Ids of PENDING analyses that nobody has looked after for a while, now leased to the caller.
+
+        `leased_too` takes also those that someone else may be looking after; at a start their process may be gone.
+        """
+        with self._database.write() as connection:
+            now = self._clock()
+            query = sa.select(analyses.c.analysis_id).where(analyses.c.state == State.PENDING)
+            if not leased_too:
+                query = query.where(analyses.c.lease_until <= now)
+            ids = connection.execute(query.order_by(analyses.c.create_time).limit(limit)).scalars().all()
+            if ids:
+                change = analyses.update().where(analyses.c.analysis_id.in_(ids))
+                connection.execute(change.values(lease_until=now + int(lease_s * MICROSECONDS)))
+        return ids
+
+    def _hold(self, analysis_id: str, change: int) -> None:
+        with self._lock:
+            self._held[analysis_id] += change
+            # Drops what is at zero.
+            self._held = +self._held
+
+    def _running(self, analysis_id: str) -> sa.Select[Any]:
+        return sa.select(*COLUMNS).where(
+            analyses.c.analysis_id == analysis_id,
+            analyses.c.state == State.RUNNING,
+            analyses.c.owner == self.owner,
+        )
+
+    def _fail(self, connection: sa.Connection, row: AnalysisRow, error: status_pb2.Status) -> None:
+        change = analyses.update().where(analyses.c.analysis_id == row.analysis_id)
+        connection.execute(change.values(error=error.SerializeToString(deterministic=True)))
+        move(connection, self._log, row, State.FAILED, self._clock())

@@ -1,0 +1,75 @@
+"""The settings table, and what must not be started."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from docferry.errors import ConfigurationError
+from docferry.settings import load
+from docferry_cloud.settings import SETTINGS, CloudSettings, cloud_settings
+
+HASH = hashlib.sha256(b"token").hexdigest()
+SECRET = "whsec_" + "a2tra2tra2tra2tra2tra2tra2tra2traw=="
+
+
+def _load(tmp_path: Path, text: str) -> CloudSettings:
+    file = tmp_path / "cloud.toml"
+    file.write_text(text)
+    return cloud_settings(load(SETTINGS, file, {}))
+
+
+def test_the_defaults_bind_loopback_for_a_local_tenant():
+    settings = cloud_settings(load(SETTINGS, None, {}))
+    assert (settings.host, settings.port, settings.tokens) == ("127.0.0.1", 50051, ())
+    assert settings.retention_days == 30
+    assert not settings.allow_private
+
+
+def test_a_whole_file_is_read(tmp_path):
+    settings = _load(
+        tmp_path,
+        f"""
+        [listen]
+        host = "0.0.0.0"
+        port = 7000
+        [data]
+        directory = "{tmp_path}/data"
+        [[tokens]]
+        token_sha256 = "{HASH}"
+        tenant = "shop"
+        device = "kiosk-1"
+        [webhooks]
+        allow_private = true
+        [[webhooks.endpoints]]
+        url = "https://example.org/hook"
+        secret = "{SECRET}"
+        tenant = "shop"
+        """,
+    )
+    assert settings.directory == tmp_path / "data"
+    assert settings.tokens[0].tenant == "shop"
+    assert settings.tokens[0].sha256 == bytes.fromhex(HASH)
+    assert settings.webhooks[0].url == "https://example.org/hook"
+    assert settings.allow_private
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ('listen.host = "0.0.0.0"', "anyone could call"),
+        ('listen.host = "example.org"', "anyone could call"),
+        ('tokens = [{token_sha256 = "abc", tenant = "a", device = "b"}]', "SHA-256"),
+        (f'tokens = [{{token_sha256 = "{HASH}", tenant = "a"}}]', "device"),
+        (f'tokens = [{{token_sha256 = "{HASH}", tenant = "a/b", device = "c"}}]', "tenant"),
+        ('tokens = ["secret"]', "tokens"),
+        ('webhooks.endpoints = [{url = "ftp://x/", secret = "s", tenant = "a"}]', "URL"),
+        ('webhooks.endpoints = [{url = "http://x/", secret = "whsec_short", tenant = "a"}]', "secret"),
+        ('tls.key = "key.pem"', "belong together"),
+        ("listen.prot = 1", "listen.prot"),
+        ("queue.limit = 0", "queue.limit"),
+    ],
+)
+def test_a_setting_that_cannot_work_is_refused_by_name(tmp_path, text, named):
+    with pytest.raises(ConfigurationError, match=named):
+        _load(tmp_path, text)

@@ -1,0 +1,205 @@
+"""The rows themselves: claims, takeover, retention, the log's end; with a clock of the test's own."""
+
+import hashlib
+import itertools
+import uuid
+from dataclasses import dataclass, field
+
+import pytest
+from google.rpc import status_pb2
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from docferry.errors import EngineError
+from docferry.status import error_of
+from docferry.v1 import analysis_pb2, envelope_pb2
+from docferry_cloud.database import Database
+from docferry_cloud.event_log import EventLog
+from docferry_cloud.rows import Caller, Limits, NewPart, NewVersion, Submission
+from docferry_cloud.schema import State
+from docferry_cloud.store import Store
+from docferry_cloud.supply import Chunk, supply
+from docferry_cloud.work import MAX_ATTEMPTS, WorkList
+
+DAY = 86_400_000_000
+CALLER = Caller("tenant", "kiosk")
+
+
+@dataclass
+class World:
+    """A store in a folder, and a clock that stands until it is moved."""
+
+    database: Database
+    now: int = 1_800_000_000_000_000
+    counter: itertools.count = field(default_factory=itertools.count)
+
+    def __post_init__(self):
+        self.database.create()
+        self.log = EventLog(self.database, self.clock)
+        self.log.open()
+        self.store = Store(self.database, self.log, Limits(), self.clock)
+
+    def clock(self) -> int:
+        return self.now
+
+    def work(self, owner: str) -> WorkList:
+        work = WorkList(self.database, self.log, owner, self.clock)
+        work.announce_alive(10)
+        return work
+
+    def take(self, *announced: NewPart) -> str:
+        number = next(self.counter)
+        new = Submission(
+            caller=CALLER,
+            request_id=str(uuid.UUID(int=number)),
+            document_id=str(uuid.uuid4()),
+            body=b"body",
+            body_sha256=hashlib.sha256(b"body").digest(),
+            file_name="a.jpg",
+            effort=0,
+            route=b"",
+            traffic=b"",
+            announced=announced,
+            edge=None,
+        )
+        return self.store.take(new).analysis_id
+
+    def state(self, analysis_id: str) -> State:
+        return self.store.get("tenant", analysis_id=analysis_id).state
+
+    def events(self, analysis_id: str) -> list[str]:
+        return [row.type.value for row in self.log.read("tenant", 0, self.log.latest(), 100, analysis_id)]
+
+
+@pytest.fixture
+def world(tmp_path):
+    made = World(Database(tmp_path / "store.sqlite"))
+    yield made
+    made.database.close()
+
+
+def test_an_analysis_is_claimed_once(world):
+    analysis_id = world.take()
+    one, other = world.work("one"), world.work("other")
+    assert one.claim(analysis_id).attempt == 1
+    assert one.claim(analysis_id) is None
+    assert other.claim(analysis_id) is None
+    assert world.state(analysis_id) is State.RUNNING
+
+
+def test_what_a_dead_process_held_is_taken_over_and_its_late_outcome_counts_for_nothing(world):
+    analysis_id = world.take()
+    dead, living = world.work("dead"), world.work("living")
+    dead.claim(analysis_id)
+    assert living.take_over() == 0
+    world.now += 11_000_000
+    living.announce_alive(10)
+    assert living.take_over() == 1
+    assert living.lease_waiting(5) == [analysis_id]
+    assert living.claim(analysis_id).attempt == 2
+    assert not dead.finish(analysis_id, NewVersion("dead", b""))
+    assert not dead.fail(analysis_id, status_pb2.Status(code=13))
+    assert living.finish(analysis_id, NewVersion("living", b""))
+    assert not living.finish(analysis_id, NewVersion("living", b""))
+    row = world.store.get("tenant", analysis_id=analysis_id)
+    assert [version.engine for version in row.versions] == ["living"]
+    assert world.events(analysis_id) == ["ACCEPTED", "SUCCEEDED"]
+
+
+def test_a_document_that_keeps_killing_the_service_fails_after_some_attempts(world):
+    analysis_id = world.take()
+    for number in range(MAX_ATTEMPTS):
+        assert world.work(f"process-{number}").claim(analysis_id).attempt == number + 1
+        world.now += 11_000_000
+        world.work("sweeper").take_over()
+    assert world.work("last").claim(analysis_id) is None
+    row = world.store.get("tenant", analysis_id=analysis_id)
+    assert row.state is State.FAILED
+    assert isinstance(error_of(status_pb2.Status.FromString(row.error)), EngineError)
+    assert world.events(analysis_id) == ["ACCEPTED", "FAILED"]
+
+
+def test_work_given_back_at_shutdown_does_not_count_as_an_attempt(world):
+    analysis_id = world.take()
+    work = world.work("one")
+    for _ in range(MAX_ATTEMPTS + 2):
+        assert work.claim(analysis_id).attempt == 1
+        work.release(analysis_id, counts=False)
+    assert world.state(analysis_id) is State.PENDING
+
+
+def test_a_waiting_row_is_leased_to_one_sweeper_at_a_time(world):
+    analysis_id = world.take()
+    one, other = world.work("one"), world.work("other")
+    assert one.lease_waiting(10) == []
+    world.now += 6_000_000
+    assert one.lease_waiting(10) == [analysis_id]
+    assert other.lease_waiting(10) == []
+    assert other.lease_waiting(10, leased_too=True) == [analysis_id]
+
+
+def test_an_outcome_that_got_lost_is_noticed_while_its_process_lives(world):
+    held, lost = world.take(), world.take()
+    work = world.work("one")
+    work.claim(lost)
+    with work.claimed(held) as claim:
+        assert claim is not None
+        with work.claimed(held) as again:
+            assert again is None
+        assert work.recover() == 1
+    assert (world.state(held), world.state(lost)) == (State.RUNNING, State.PENDING)
+
+
+def test_results_are_deleted_when_their_time_is_over(world):
+    old = world.take()
+    world.now += 20 * DAY
+    young = world.take()
+    world.now += 10 * DAY
+    assert world.store.expire() == [old]
+    assert world.events(old) == ["ACCEPTED", "DELETED"]
+    assert world.state(young) is State.PENDING
+
+
+def test_the_log_remembers_up_to_where_it_was_purged(world):
+    for _ in range(3):
+        world.take()
+    world.now += 31 * DAY
+    last = world.take()
+    assert world.log.purged() == 0
+    world.log.purge(world.now - 30 * DAY)
+    assert world.log.purged() == 3
+    (row,) = world.log.read("tenant", 0, world.log.latest(), 100)
+    assert row.analysis_id == last
+    world.log.purge(world.now + 1)
+    assert world.log.latest() == world.log.purged() == 4
+    world.take()
+    assert world.log.latest() == 5
+
+
+def test_a_clock_that_was_set_back_tears_no_hole_into_the_log(world):
+    world.take()
+    world.now -= 60 * DAY
+    world.take()
+    world.now += 61 * DAY
+    world.log.purge(world.now - 30 * DAY)
+    assert len(world.log.read("tenant", 0, world.log.latest(), 100)) == 2
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.binary(min_size=1, max_size=200), cuts=st.lists(st.tuples(st.integers(0, 200), st.integers(1, 80))))
+def test_however_a_part_is_cut_and_resent_the_stored_bytes_are_the_sent_ones(world, data, cuts):
+    announcement = envelope_pb2.Part(part_id="p", kind=envelope_pb2.PART_KIND_ORIGINAL).SerializeToString()
+    analysis_id = world.take(NewPart("p", announcement, len(data), hashlib.sha256(data).digest()))
+    sent = 0
+    for start, length in [*cuts, (0, len(data))]:
+        piece = data[start : start + length]
+        if not piece or start > sent:
+            continue
+        chunk = Chunk(analysis_id, "p", start, len(data), hashlib.sha256(data).digest(), piece, len(piece) + 60)
+        progress = supply(world.database, chunk, "tenant", world.clock)
+        sent = max(sent, start + len(piece))
+        assert progress.received == sent
+    assert world.state(analysis_id) is State.PENDING
+    assert world.store.envelope(analysis_id) == (b"body", {"p": data})
+    traffic = analysis_pb2.Traffic.FromString(world.store.get("tenant", analysis_id=analysis_id).traffic)
+    assert traffic.sent_bytes == sum(part.bytes for part in traffic.parts) > len(data)
