@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import cv2
 
@@ -62,7 +63,7 @@ def main() -> None:
     )
     options.out.write_text(json.dumps(asdict(calibration), indent=1) + "\n", encoding="utf-8")
     judged = [label for seed in range(options.judge) for label in labelled(reader, seed, Split.JUDGE)]
-    report = {"lines": len(judged), "right": share(judged), "ece": expected_error(judged, calibration)}
+    report: dict[str, Any] = {"lines": len(judged), "right": share(judged), "ece": expected_error(judged, calibration)}
     ordered = sorted(judged, key=lambda label: -label[0])
     report["risk_at_coverage"] = {
         f"{coverage:.1f}": round(1 - share(ordered[: round(coverage * len(ordered))]), 4)

@@ -15,7 +15,7 @@ from docferry.document import Quality
 from docferry.vision.images import ImageLimits, Pixels, decode
 from docferry.vision.orientation import Orientation, OrientationClassifier, turned
 
-DOUBTFUL_ORIENTATION = 0.7
+DOUBTFUL_ORIENTATION = 0.8
 """Below this score the classifier's answer is not acted upon, and the page must be seen by the cloud."""
 
 

@@ -18,7 +18,9 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from docferry.block_order import in_reading_order
 from docferry.document import Box, Line, Page, Polygon, Quality, Region, RegionType
+from docferry.rectangles import area, around, in_pixels, in_shares, overlap_area, spans
 
 _HELD = 0.5
 """A box holds a line when it covers at least this share of it."""
@@ -31,9 +33,6 @@ _TEXT_FIGURE = 0.15
 
 _STRONG = 0.85
 """On a page with such a figure the network is out of its depth, and only boxes scored this high are believed."""
-
-_MOST_BLOCKS = 120
-"""With more blocks than this the cubic ordering is left for plain rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ def arrange(width: int, height: int, layout: Iterable[LayoutBox], polygons: Sequ
     """
     marks = [_mark(polygon, width, height) for polygon in polygons]
     boxes = _captions_checked(cleaned(_without_text_figures(tuple(layout), marks, width, height)))
-    scaled = [_scaled(box.box, width, height) for box in boxes]
+    scaled = [in_pixels(box.box, width, height) for box in boxes]
     members: list[list[int]] = [[] for _ in boxes]
     left_over: list[int] = []
     for index, mark in enumerate(marks):
@@ -82,10 +81,10 @@ def arrange(width: int, height: int, layout: Iterable[LayoutBox], polygons: Sequ
         Block(box.type, box.box, box.score, tuple(_rows(held, marks))) for box, held in zip(boxes, members, strict=True)
     ]
     for group in _gathered(left_over, marks, scaled):
-        box = _relative(_around(marks[index].box for index in group), width, height)
+        box = in_shares(around(marks[index].box for index in group), width, height)
         blocks.append(Block(RegionType.TEXT, box, 0.0, tuple(group)))
-    placed = [_scaled(block.box, width, height) for block in blocks]
-    return tuple(blocks[index] for index in _ordered(placed))
+    placed = [in_pixels(block.box, width, height) for block in blocks]
+    return tuple(blocks[index] for index in in_reading_order(placed))
 
 
 def assemble_page(
@@ -135,9 +134,9 @@ def line_id(order: int, place: int) -> str:
 
 
 def cleaned(layout: Iterable[LayoutBox]) -> tuple[LayoutBox, ...]:
-    """Layout boxes without those that a better-scored one mostly covers, and without text boxes inside tables or figures.
+    """Layout boxes without those another one makes redundant, best score first.
 
-    Best score first.
+    A box goes when a better-scored one mostly covers it, and when it lies inside a table or figure.
     """
     kept: list[LayoutBox] = []
     for box in sorted(layout, key=lambda candidate: -candidate.score):
@@ -150,10 +149,10 @@ def cleaned(layout: Iterable[LayoutBox]) -> tuple[LayoutBox, ...]:
 
 def _redundant(box: LayoutBox, other: LayoutBox) -> bool:
     """Whether `box` adds nothing beside `other`."""
-    if _area(box.box) <= 0:
+    if area(box.box) <= 0:
         return True
-    shared = _shared(box.box, other.box)
-    if shared / _area(box.box) < _COVERED:
+    shared = overlap_area(box.box, other.box)
+    if shared / area(box.box) < _COVERED:
         return False
     if other.score >= box.score:
         return True
@@ -167,9 +166,9 @@ def _without_text_figures(
     def is_text(box: LayoutBox) -> bool:
         if box.type is not RegionType.IMAGE:
             return False
-        area = _scaled(box.box, width, height)
-        inside = [mark.box for mark in marks if _shared(mark.box, area) >= _HELD * max(_area(mark.box), 1e-9)]
-        return len(inside) >= 4 and sum(map(_area, inside)) >= _TEXT_FIGURE * _area(area)
+        figure = in_pixels(box.box, width, height)
+        inside = [mark.box for mark in marks if overlap_area(mark.box, figure) >= _HELD * max(area(mark.box), 1e-9)]
+        return len(inside) >= 4 and sum(map(area, inside)) >= _TEXT_FIGURE * area(figure)
 
     rest = tuple(box for box in layout if not is_text(box))
     if len(rest) == len(layout):
@@ -211,13 +210,15 @@ def _mark(polygon: Polygon, width: int, height: int) -> _Mark:
 
 
 def _holder(mark: _Mark, boxes: Sequence[Box]) -> int | None:
-    """The box that covers most of the line; of equals the smaller one."""
-    area = max(_area(mark.box), 1e-9)
-    shares = [(_shared(mark.box, box) / area, -_area(box), -number) for number, box in enumerate(boxes)]
-    if not shares:
-        return None
-    best = max(shares)
-    return -best[2] if best[0] >= _HELD else None
+    """The box that covers most of the line, of equals the smaller one; else a small box that the line covers."""
+    own = max(area(mark.box), 1e-9)
+    covered = [(overlap_area(mark.box, box), area(box), number) for number, box in enumerate(boxes)]
+    held = [(-common / own, size, number) for common, size, number in covered if common >= _HELD * own]
+    # A page number's box is often smaller than the line, which the detector draws with some air.
+    around_it = [(size, number) for common, size, number in covered if common > 0 and common >= _HELD * size]
+    if held:
+        return min(held)[2]
+    return max(around_it)[1] if around_it else None
 
 
 def _rows(indices: Sequence[int], marks: Sequence[_Mark]) -> list[int]:
@@ -293,13 +294,13 @@ def _stacks(rows: Sequence[list[int]], marks: Sequence[_Mark], obstacles: Sequen
 
 
 def _parted(upper: list[int], lower: list[int], marks: Sequence[_Mark], obstacles: Sequence[Box]) -> bool:
-    above, below = _around(marks[i].box for i in upper), _around(marks[i].box for i in lower)
+    above, below = around(marks[i].box for i in upper), around(marks[i].box for i in lower)
     thickness = min(max(marks[i].thickness for i in row) for row in (upper, lower))
     if below[1] - above[3] > 1.5 * thickness:
         return True
     middle_above, middle_below = (above[1] + above[3]) / 2, (below[1] + below[3]) / 2
     return any(
-        middle_above < (box[1] + box[3]) / 2 < middle_below and _spans(box, above) and _spans(box, below)
+        middle_above < (box[1] + box[3]) / 2 < middle_below and spans(box, above) and spans(box, below)
         for box in obstacles
     )
 
@@ -328,79 +329,7 @@ def _columns(indices: list[int], marks: Sequence[_Mark]) -> list[list[int]]:
 def _fills(indices: set[int], marks: Sequence[_Mark], thickness: float) -> bool:
     if len(indices) < 3:
         return False
-    box = _around(marks[i].box for i in indices)
+    box = around(marks[i].box for i in indices)
     widths = sorted(marks[i].box[2] - marks[i].box[0] for i in indices)
     column = box[2] - box[0]
     return widths[len(widths) // 2] >= 0.6 * column and column >= 8 * thickness
-
-
-def _ordered(boxes: Sequence[Box]) -> list[int]:
-    """Breuel's order; where it is contradictory (blocks that overlap) the topmost free block goes first."""
-    count = len(boxes)
-    if count > _MOST_BLOCKS:
-        return sorted(range(count), key=lambda i: (boxes[i][1], boxes[i][0]))
-    before = [[_precedes(a, b, boxes) for b in range(count)] for a in range(count)]
-    waiting = list(range(count))
-    done: list[int] = []
-    while waiting:
-        obstructed = {b: sum(before[a][b] for a in waiting if a != b) for b in waiting}
-        least = min(obstructed.values())
-        free = [b for b in waiting if obstructed[b] == least]
-        chosen = min(free, key=lambda i: (boxes[i][1], boxes[i][0]))
-        done.append(chosen)
-        waiting.remove(chosen)
-    return done
-
-
-def _precedes(first: int, second: int, boxes: Sequence[Box]) -> bool:
-    if first == second:
-        return False
-    a, b = boxes[first], boxes[second]
-    if _spans(a, b):
-        return _middle(a) < _middle(b) or (_middle(a) == _middle(b) and first < second)
-    if (a[0] + a[2]) >= (b[0] + b[2]):
-        return False
-    low, high = sorted((_middle(a), _middle(b)))
-    return not any(
-        low < _middle(c) < high and _spans(c, a) and _spans(c, b)
-        for number, c in enumerate(boxes)
-        if number not in (first, second)
-    )
-
-
-def _middle(box: Box) -> float:
-    return (box[1] + box[3]) / 2
-
-
-def _spans(one: Box, other: Box) -> bool:
-    """Whether two boxes share columns: their x ranges overlap by more than a tenth of the narrower one."""
-    overlap = min(one[2], other[2]) - max(one[0], other[0])
-    return overlap > 0.1 * min(one[2] - one[0], other[2] - other[0])
-
-
-def _around(boxes: Iterable[Box]) -> Box:
-    x0, y0, x1, y1 = zip(*boxes, strict=True)
-    return min(x0), min(y0), max(x1), max(y1)
-
-
-def _shared(one: Box, other: Box) -> float:
-    width = min(one[2], other[2]) - max(one[0], other[0])
-    height = min(one[3], other[3]) - max(one[1], other[1])
-    return width * height if width > 0 and height > 0 else 0.0
-
-
-def _area(box: Box) -> float:
-    return (box[2] - box[0]) * (box[3] - box[1])
-
-
-def _scaled(box: Box, width: int, height: int) -> Box:
-    return box[0] * width, box[1] * height, box[2] * width, box[3] * height
-
-
-def _relative(box: Box, width: int, height: int) -> Box:
-    return (
-        min(max(box[0] / width, 0.0), 1.0),
-        min(max(box[1] / height, 0.0), 1.0),
-        min(max(box[2] / width, 0.0), 1.0),
-        min(max(box[3] / height, 0.0), 1.0),
-    )

@@ -13,6 +13,7 @@ from google.rpc import code_pb2, error_details_pb2, status_pb2
 from docferry import errors
 
 DOMAIN = "docferry"
+_LONGEST = 400
 
 _CODES: dict[type[errors.DocferryError], grpc.StatusCode] = {
     errors.DocferryError: grpc.StatusCode.INTERNAL,
@@ -57,7 +58,9 @@ def status_of(error: errors.DocferryError) -> status_pb2.Status:
     if isinstance(error, errors.Overloaded):
         details.append(error_details_pb2.RetryInfo(retry_delay=_duration(error.retry_after)))
     if isinstance(error, (errors.EnvelopeError, errors.InputError)) and "field" in error.metadata:
-        violation = error_details_pb2.BadRequest.FieldViolation(field=error.metadata["field"], description=error.reason)
+        violation = error_details_pb2.BadRequest.FieldViolation(
+            field=metadata["field"], description=_short(error.reason)
+        )
         details.append(error_details_pb2.BadRequest(field_violations=[violation]))
     status = status_pb2.Status(code=_number(code_of(error)), message=_short(str(error)))
     for detail in details:
@@ -73,7 +76,7 @@ def code_of(error: errors.DocferryError) -> grpc.StatusCode:
 async def abort(context: grpc.aio.ServicerContext[Any, Any], error: errors.DocferryError) -> NoReturn:
     """End a call with the error's status."""
     trailer = ((_DETAILS_KEY, status_of(error).SerializeToString()),)
-    await context.abort(code_of(error), str(error), trailing_metadata=trailer)
+    await context.abort(code_of(error), _short(str(error)), trailing_metadata=trailer)
     raise AssertionError("abort returned")  # pragma: no cover - abort always raises
 
 
@@ -107,6 +110,11 @@ def error_from_rpc(failure: grpc.aio.AioRpcError) -> errors.DocferryError:
     detail = failure.details() or failure.code().name
     remedy = "check the address and that the service is running" if kind is errors.Unavailable else ""
     return kind(f"{failure.code().name}: {detail}", remedy=remedy)
+
+
+def _short(text: str) -> str:
+    """Cut what a peer made long: gRPC carries 8 KiB of metadata, and a longer status would not arrive at all."""
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def _number(code: grpc.StatusCode) -> int:

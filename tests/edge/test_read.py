@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from docferry.document import Document, RegionType
+from docferry.document import Document, Reading, RegionType
 from docferry.errors import ModelError
 from docferry.model_store import ModelStore, default_store
 from docferry.model_store.manifest import packaged_manifest
 from docferry.reading_order import assemble_page
 from docferry_edge.prepare import Frame, PageImage
-from docferry_edge.read import Event, LayoutHint, LineRead, LinesHint, Reader, Reading, ReadSettings
+from docferry_edge.read import Event, LayoutHint, LineRead, LinesHint, Reader, ReadSettings
 
 RECEIPT = (
     ("HARBOUR BOOKS", None),

@@ -67,3 +67,8 @@ def test_the_tree_in_the_docstring_names_every_error() -> None:
     assert errors.__doc__ is not None
     for kind in every_error():
         assert kind.__name__ in errors.__doc__
+
+
+def test_a_status_stays_small_enough_to_arrive_whatever_a_peer_sent() -> None:
+    error = errors.EnvelopeError("x" * 100_000, remedy="y" * 100_000, field="ü" * 100_000)
+    assert len(status_of(error).SerializeToString()) < 4096

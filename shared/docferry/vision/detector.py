@@ -7,6 +7,7 @@ thresholded, wrapped in the smallest rotated rectangle and grown back to the lin
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import cv2
@@ -18,6 +19,10 @@ from docferry.vision.quads import Quad, ordered
 from docferry.vision.sessions import Network, Tensor
 
 _STRIDE = 32
+
+_Rectangle = tuple[Sequence[float], Sequence[float], float]
+"""OpenCV's rotated rectangle: centre, width and height, degrees."""
+
 _MEAN = np.array([0.485, 0.456, 0.406], dtype=np.float32) * 255
 _DEVIATION = np.array([0.229, 0.224, 0.225], dtype=np.float32) * 255
 
@@ -103,17 +108,21 @@ def _quads(
     probability: Tensor, scale: tuple[float, float], page: tuple[int, int], settings: DetectorSettings
 ) -> tuple[list[Quad], list[float]]:
     cores = (probability > settings.threshold).astype(np.uint8)
-    contours, _ = cv2.findContours(cores, cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE)
+    # Two levels: outlines, and the holes in them. A hole in a core is no line of its own.
+    contours, hierarchy = cv2.findContours(cores, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)
+    outlines = [
+        contour for contour, links in zip(contours, hierarchy[0] if contours else (), strict=True) if links[3] < 0
+    ]
     quads: list[Quad] = []
     scores: list[float] = []
-    for contour in contours[: settings.most]:
+    for contour in outlines[: settings.most]:
         rectangle = cv2.minAreaRect(contour)
         if min(rectangle[1]) < 2:
             continue
-        score = _mean_inside(probability, cv2.boxPoints(rectangle))
+        score = _mean_inside(probability, _corners(rectangle))
         if score < settings.box_threshold:
             continue
-        corners = cv2.boxPoints(_grown(rectangle, settings.unclip)) / np.array(scale, dtype=np.float32)
+        corners = _corners(_grown(rectangle, settings.unclip)) / np.array(scale, dtype=np.float32)
         corners = np.clip(corners, 0, np.array(page, dtype=np.float32))
         if np.ptp(corners[:, 0]) < 3 or np.ptp(corners[:, 1]) < 3:
             continue
@@ -122,9 +131,11 @@ def _quads(
     return quads, scores
 
 
-def _grown(
-    rectangle: tuple[tuple[float, float], tuple[float, float], float], ratio: float
-) -> tuple[tuple[float, float], tuple[float, float], float]:
+def _corners(rectangle: _Rectangle) -> npt.NDArray[np.float32]:
+    return np.asarray(cv2.boxPoints(rectangle), dtype=np.float32)
+
+
+def _grown(rectangle: _Rectangle, ratio: float) -> _Rectangle:
     """A rotated rectangle pushed outwards on all sides by DB's distance: area * ratio / perimeter."""
     centre, (width, height), angle = rectangle
     distance = width * height * ratio / (2 * (width + height))

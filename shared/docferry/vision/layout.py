@@ -102,7 +102,7 @@ def _tensor(image: Pixels) -> Tensor:
 
 
 def _decoded(distribution: Tensor, stride: int) -> npt.NDArray[np.float32]:
-    """Relative boxes `(cells, 4)` of one head: `(cells, 4 * bins)` logits over distances to left, top, right, bottom."""
+    """Relative boxes `(cells, 4)` from `(cells, 4 * bins)` logits over the distances to left, top, right, bottom."""
     logits = distribution.reshape(len(distribution), 4, -1)
     weights = np.exp(logits - logits.max(axis=2, keepdims=True))
     weights /= weights.sum(axis=2, keepdims=True)
@@ -112,7 +112,7 @@ def _decoded(distribution: Tensor, stride: int) -> npt.NDArray[np.float32]:
     centre = (np.stack([x, y, x, y], axis=1) + 0.5) * stride
     sides = centre + distance * np.array([-1, -1, 1, 1], dtype=np.float32)
     relative = sides / np.array([_WIDTH, _HEIGHT, _WIDTH, _HEIGHT], dtype=np.float32)
-    return np.clip(relative, 0.0, 1.0).astype(np.float32)
+    return np.asarray(np.clip(relative, 0.0, 1.0), dtype=np.float32)
 
 
 def _overlap(one: npt.NDArray[np.float32], other: npt.NDArray[np.float32]) -> float:

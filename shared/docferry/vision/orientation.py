@@ -74,7 +74,8 @@ def _tensor(image: Pixels) -> Tensor:
     scale = _SHORT_SIDE / min(height, width)
     # A strip of paper twenty times longer than wide is judged by its middle.
     size = (min(round(width * scale), 20 * _SHORT_SIDE), min(round(height * scale), 20 * _SHORT_SIDE))
-    small = cv2.resize(image, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR)
+    how = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
+    small = np.asarray(cv2.resize(image, size, interpolation=how), dtype=np.uint8)
     squares = [_normalised(small[y : y + _CROP, x : x + _CROP]) for x, y in _corners(*size)]
     return np.stack(squares)
 

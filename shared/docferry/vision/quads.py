@@ -111,4 +111,4 @@ def _is_upright(quad: Quad) -> bool:
     """Whether the edges follow the pixel grid to within half a pixel, so that slicing is exact enough."""
     (ax, ay), (bx, by), (cx, cy), (dx, dy) = quad.tolist()
     level = abs(ay - by) <= 0.5 and abs(cy - dy) <= 0.5 and abs(ax - dx) <= 0.5 and abs(bx - cx) <= 0.5
-    return level and cx > ax and cy > ay
+    return bool(level and cx > ax and cy > ay)

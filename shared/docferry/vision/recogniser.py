@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -107,8 +108,6 @@ class Recogniser:
     def _crop(self, image: Pixels, quad: Quad) -> Pixels:
         crop = cut_out(image, quad, HEIGHT)
         if crop.shape[1] > self.settings.longest:
-            import cv2
-
             crop = np.asarray(cv2.resize(crop, (self.settings.longest, HEIGHT)), dtype=np.uint8)
         return crop
 

@@ -1,0 +1,63 @@
+"""Pages with their text, from one evaluation folder or a folder of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from docferry.errors import NotFound
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One page: its picture and what stands on it, as lines or words in any order."""
+
+    image: Path
+    texts: tuple[str, ...]
+
+
+def datasets(data: Path) -> dict[str, tuple[Sample, ...]]:
+    """Samples by dataset name; `data` is one dataset or a folder of them.
+
+    Datasets without a transcription of whole pages are left out.
+
+    Raises:
+        NotFound: No dataset with text is there.
+    """
+    folders = [data] if (data / "gt").is_dir() else sorted(path for path in data.iterdir() if (path / "gt").is_dir())
+    found = {folder.name: samples for folder in folders if (samples := _samples(folder))}
+    if not found:
+        raise NotFound(f"{data}: no dataset with transcribed pages", remedy="give a folder that holds gt/*.json")
+    return found
+
+
+def _samples(folder: Path) -> tuple[Sample, ...]:
+    truths = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((folder / "gt").glob("*.json"))]
+    pages = [(truth, _texts(truth)) for truth in truths if "image" in truth]
+    return tuple(
+        Sample(folder / truth["image"], texts)
+        for truth, texts in pages
+        if texts and not truth["image"].lower().endswith(".pdf")
+    )
+
+
+def _texts(truth: dict[str, Any]) -> tuple[str, ...]:
+    """The page's text in whichever form the dataset gives it."""
+    for key, texts in _FORMS.items():
+        if truth.get(key):
+            return texts(truth[key])
+    return ()
+
+
+def _of_items(items: list[dict[str, Any]]) -> tuple[str, ...]:
+    return tuple(item["text"] for item in items if item.get("text"))
+
+
+_FORMS: dict[str, Callable[[Any], tuple[str, ...]]] = {
+    "lines": _of_items,
+    "words": _of_items,
+    "text": lambda text: tuple(text.splitlines()) if isinstance(text, str) else (),
+}
