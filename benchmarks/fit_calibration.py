@@ -91,10 +91,7 @@ def labelled(reader: Reader, seed: int, split: Split) -> Iterable[Labelled]:
 def labels(truth: Truth, read: list[tuple[TextLine, Line]]) -> Iterable[Labelled]:
     """Compare by place; where truth and reader cut a row differently, a line is right if it stands there as read."""
     scores = {id(shape): line.score for shape, line in read}
-    wanted: list[TextLine] = [
-        (tuple((float(x), float(y)) for x, y in line.polygon), line.text)
-        for line in truth.lines
-    ]
+    wanted: list[TextLine] = [(tuple((float(x), float(y)) for x, y in line.polygon), line.text) for line in truth.lines]
     for printed, got in line_groups(wanted, [shape for shape, _ in read]):
         whole = _plain("".join(text for _, text in _across(printed)))
         same = whole == _plain("".join(text for _, text in _across(got)))

@@ -45,7 +45,7 @@ def serve(
             typer.echo(" ".join([status, *values.values()]))
 
     def engine() -> Engine:
-        loaded = PipelineEngine.load(default_store(), settings.threads)
+        loaded = PipelineEngine.load(default_store(), settings.workers * settings.threads)
         say("ready", engine=loaded.name)
         return loaded
 

@@ -10,7 +10,7 @@ from docferry.calibration import Calibration
 from docferry.document import Document, Line, Page, Reading, iter_lines
 from docferry.fields import DocumentType, classify, find_rows
 from docferry.route import Reason
-from docferry_edge.prepare import DOUBTFUL_ORIENTATION
+from docferry.vision.orientation import DOUBTFUL_ORIENTATION
 
 KEY_FIELDS: dict[DocumentType, tuple[str, ...]] = {
     DocumentType.RECEIPT: ("date", "total"),

@@ -13,10 +13,7 @@ import numpy as np
 
 from docferry.document import Quality
 from docferry.vision.images import ImageLimits, Pixels, decode
-from docferry.vision.orientation import Orientation, OrientationClassifier, turned
-
-DOUBTFUL_ORIENTATION = 0.8
-"""Below this score the classifier's answer is not acted upon, and the page must be seen by the cloud."""
+from docferry.vision.orientation import DOUBTFUL_ORIENTATION, Orientation, OrientationClassifier, turned
 
 
 @dataclass(frozen=True, slots=True)

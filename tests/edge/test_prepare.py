@@ -10,10 +10,9 @@ from docferry.document import Quality
 from docferry.errors import ImageTooLarge, UnreadableImage
 from docferry.model_store import default_store
 from docferry.vision.images import ImageLimits
-from docferry.vision.orientation import Orientation, OrientationClassifier
+from docferry.vision.orientation import DOUBTFUL_ORIENTATION, Orientation, OrientationClassifier
 from docferry.vision.sessions import open_network
 from docferry_edge.prepare import (
-    DOUBTFUL_ORIENTATION,
     Frame,
     PrepareSettings,
     Shot,

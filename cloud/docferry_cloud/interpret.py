@@ -1,0 +1,80 @@
+"""From what reached the cloud to the finished interpretation: engine, fields, Markdown, one line of summary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from docferry.document import Document, Field, RegionType, with_fields
+from docferry.fields import DocumentType, classify, extract_fields, find_rows
+from docferry.markdown import joined, render
+from docferry_cloud.engine import Effort, Engine, PageInput
+
+_LONGEST_TITLE = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Interpretation:
+    """What the cloud makes of a document.
+
+    Attributes:
+        document: The tree, its fields included.
+        markdown: The document in reading order; empty if nothing was read.
+        summary: One English sentence made from fields and title alone; empty where there are none.
+    """
+
+    document: Document
+    markdown: str
+    summary: str
+
+
+def interpret(
+    pages: Sequence[PageInput], engine: Engine, effort: Effort, cancelled: Callable[[], bool]
+) -> Interpretation:
+    """Read every page with the engine and say what the document is.
+
+    Raises:
+        EngineError: The engine failed, or `cancelled` said True.
+        InputError: The pixels that were sent cannot be used.
+    """
+    read = Document(tuple(engine.read(page, effort, cancelled) for page in pages))
+    document = with_fields(read, extract_fields(read))
+    return Interpretation(document, render(document), summarise(document))
+
+
+def summarise(document: Document) -> str:
+    """`Receipt from Corner Shop, 2018-03-12, total 9.00 EUR.`, as far as the fields go; else the document's title."""
+    kind = classify(find_rows(document))
+    if kind is DocumentType.PAGE:
+        return _title(document)
+    found = {field.name: field for field in document.fields}
+    head = kind.value.capitalize()
+    if number := found.get("invoice_number"):
+        head += f" {_plain(number.normalized)}"
+    if merchant := found.get("merchant"):
+        head += f" from {_plain(merchant.normalized)}"
+    parts = [head]
+    if date := found.get("date"):
+        parts.append(_plain(date.normalized))
+    if total := found.get("total"):
+        parts.append(f"total {_amount(total, found.get('currency'))}")
+    # The bare word "Receipt" would claim to have found something.
+    return f"{', '.join(parts)}." if len(parts) > 1 or merchant else ""
+
+
+def _amount(total: Field, currency: Field | None) -> str:
+    amount = _plain(total.normalized)
+    return f"{amount} {_plain(currency.normalized)}" if currency else amount
+
+
+def _title(document: Document) -> str:
+    for page in document.pages:
+        for region in page.regions:
+            if region.type is RegionType.TITLE and region.lines:
+                title = joined([_plain(line.text) for line in region.lines])
+                return title if len(title) <= _LONGEST_TITLE else f"{title[: _LONGEST_TITLE - 1].rstrip()}…"
+    return ""
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())

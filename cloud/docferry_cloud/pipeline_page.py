@@ -1,0 +1,116 @@
+"""Reading a whole page from its pixels, as the edge does, but without the edge's limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from docferry.document import Line, Page, Quality
+from docferry.model_store import ModelStore
+from docferry.reading_order import assemble_page
+from docferry.vision.images import Pixels, decode
+from docferry.vision.layout import LayoutDetector
+from docferry.vision.orientation import Orientation, OrientationClassifier, turned
+from docferry.vision.quads import relative, size
+from docferry.vision.sessions import open_network
+from docferry_cloud.pipeline_paddle import Cancelled, PaddleReader, Recognised, check
+
+_LAYOUT = "layout-cdla"
+_ORIENTATION = "page-orientation"
+_SHARPNESS_SIDE = 1000
+
+SURE_OF_TURN = 0.6
+"""Below this score the orientation network's answer is tried both ways, by reading a few lines."""
+
+LEAST_SCORE = 0.5
+"""A line read with a lower score is noise that the detector took for text (a logo, an edge of the paper)."""
+
+_LINES_TRIED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class PageReader:
+    """Orientation, layout boxes, text lines and reading order of a whole page. Safe to use from several threads."""
+
+    reader: PaddleReader
+    layout: LayoutDetector
+    orientation: OrientationClassifier
+    layout_provenance: str
+
+    @classmethod
+    def load(cls, store: ModelStore, reader: PaddleReader, *, threads: int) -> PageReader:
+        """Load the layout and orientation networks beside a text reader.
+
+        Raises:
+            ModelError: A model is missing or cannot be loaded.
+        """
+        layout = LayoutDetector.of(open_network(store.path(_LAYOUT), threads=threads))
+        orientation = OrientationClassifier.of(open_network(store.path(_ORIENTATION), threads=threads))
+        page_reader = cls(reader, layout, orientation, f"cloud:{_LAYOUT}@{store.sha256(_LAYOUT)[:6]}")
+        page_reader.warm_up()
+        return page_reader
+
+    def warm_up(self) -> None:
+        """Run both networks once, so that the first page pays for no lazy set-up."""
+        blank = np.full((320, 240, 3), 255, dtype=np.uint8)
+        self.layout.detect(blank)
+        self.orientation.classify(blank)
+
+    def read(self, data: bytes, cancelled: Cancelled) -> Page:
+        """Read an encoded picture of a page.
+
+        Raises:
+            UnreadableImage, ImageTooLarge: It is no picture we read, or too large a one.
+            EngineError: PaddleOCR failed, or `cancelled` said True.
+        """
+        image = decode(data, name="page")
+        check(cancelled)
+        image, turn = self._upright(image, cancelled)
+        check(cancelled)
+        boxes = self.layout.detect(image)
+        check(cancelled)
+        answers = [
+            answer
+            for answer in self.reader.read(image, self.reader.find(image), cancelled)
+            if answer.text and answer.score >= LEAST_SCORE
+        ]
+        height, width = image.shape[:2]
+        lines = [
+            Line("", answer.text, relative(answer.quad, width, height), answer.score, None, self.reader.provenance)
+            for answer in answers
+        ]
+        quality = _quality(image, turn, answers)
+        return assemble_page(width, height, boxes, lines, quality, provenance=self.layout_provenance)
+
+    def _upright(self, image: Pixels, cancelled: Cancelled) -> tuple[Pixels, Orientation]:
+        turn = self.orientation.classify(image)
+        if turn.degrees == 0:
+            return image, turn
+        upright = turned(image, -turn.degrees % 360)
+        if turn.score >= SURE_OF_TURN or self._legibility(upright, cancelled) >= self._legibility(image, cancelled):
+            return upright, turn
+        return image, Orientation(0, turn.upright_score, turn.upright_score)
+
+    def _legibility(self, image: Pixels, cancelled: Cancelled) -> float:
+        """The mean score of the page's longest lines; text that stands on its head reads badly."""
+        quads = sorted(self.reader.find(image), key=lambda quad: -size(quad)[0])[:_LINES_TRIED]
+        answers = self.reader.read(image, quads, cancelled)
+        return sum(answer.score for answer in answers) / len(answers) if answers else 0.0
+
+
+def _quality(image: Pixels, turn: Orientation, answers: list[Recognised]) -> Quality:
+    grey = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
+    scale = _SHARPNESS_SIDE / max(grey.shape)
+    small = cv2.resize(grey, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
+    dark, bright = np.percentile(small, (5, 95))
+    heights = [size(answer.quad)[1] for answer in answers]
+    return Quality(
+        sharpness=float(cv2.Laplacian(small, cv2.CV_64F).var()),
+        brightness=float(small.mean()) / 255,
+        contrast=float(bright - dark) / 255,
+        text_height=float(np.median(heights)) if heights else 0.0,
+        orientation=turn.degrees,
+        orientation_score=turn.score,
+    )
