@@ -12,7 +12,7 @@ JOBS      ?= 2
 # One OpenCV for both ends: paddleocr brings the contrib GUI build into the same folder, the headless build goes last.
 OPENCV    := opencv-python-headless==4.10.0.84
 
-.PHONY: help docs demo test test-long lint format proto bench setup clean wheels-arm64 samples
+.PHONY: help docs rapidocr demo test test-long lint format proto bench setup clean wheels-arm64 samples
 
 help:  ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -41,8 +41,8 @@ proto: $(STAMP) $(NODE)  ## Generate code from proto/, lint it and compare it wi
 	@PYTHON=$(PYTHON) proto/generate.sh
 	@PYTHON=$(PYTHON) proto/lint.sh
 
-docs: $(STAMP)  ## Generate docs/settings.md and docs/api.md.
-	@$(PYTHON) docs/generate.py
+docs: $(STAMP) $(MODELS)  ## Generate docs/settings.md, docs/api.md and the picture.
+	@$(PYTHON) docs/generate.py && $(PYTHON) docs/picture.py
 
 bench: $(STAMP) $(MODELS) $(RAPIDOCR)  ## Measure on documents of your own: make bench DATA=DIR [NAME=end_to_end].
 	@$(PYTHON) -m benchmarks.$(or $(NAME),end_to_end) --data $(DATA) $(ARGS)
@@ -82,6 +82,8 @@ $(NODE): proto/package-lock.json
 $(SYSTEM): benchmarks/generator/apt-packages.txt deploy/apt-packages.txt | $(STAMP)
 	@deploy/install_debian_packages.sh $^
 	@touch $@
+
+rapidocr: $(RAPIDOCR)  ## Set up RapidOCR, for comparison, in an environment of its own.
 
 $(RAPIDOCR):
 	@echo "setup: RapidOCR, for comparison, in an environment of its own"

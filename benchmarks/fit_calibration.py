@@ -40,7 +40,7 @@ _MIX: tuple[tuple[Kind, Language], ...] = (
     (Kind.RECEIPT, Language.ZH),
     (Kind.INVOICE, Language.ZH),
 )
-_LEAST_BLOCK = 40
+_LEAST_BLOCK = 100
 """Lines in the smallest step of the map: fewer say little about a probability."""
 
 
@@ -102,17 +102,24 @@ def labels(truth: Truth, read: list[tuple[TextLine, Line]]) -> Iterable[Labelled
 
 
 def isotonic(pairs: Iterable[Labelled]) -> tuple[tuple[float, float], ...]:
-    """Pool adjacent violators, then one knot a block at the block's mean score (Zadrozny and Elkan, 2002)."""
+    """Pool adjacent violators, then one knot a block at the block's mean score (Zadrozny and Elkan, 2002).
+
+    A block's rate counts one right and one wrong line more: no finite sample shows that nothing can go wrong.
+    """
     blocks: list[list[float]] = []
     for score, right in sorted(pairs):
         blocks.append([score, float(right), 1.0])
-        while len(blocks) > 1 and (
-            blocks[-2][1] / blocks[-2][2] >= blocks[-1][1] / blocks[-1][2] or blocks[-2][2] < _LEAST_BLOCK
-        ):
+        while len(blocks) > 1 and not _apart(blocks[-2], blocks[-1]):
             top = blocks.pop()
             blocks[-1] = [a + b for a, b in zip(blocks[-1], top, strict=True)]
-    # One right and one wrong line more in every block: no finite sample shows that nothing can go wrong.
-    return tuple((round(s / n, 5), round((r + 1) / (n + 2), 5)) for s, r, n in blocks)
+    return tuple((round(s / n, 6), round((r + 1) / (n + 2), 5)) for s, r, n in blocks)
+
+
+def _apart(lower: list[float], upper: list[float]) -> bool:
+    """Whether two blocks stay two: each large enough, and both score and rate rise from one to the other."""
+    (s0, r0, n0), (s1, r1, n1) = lower, upper
+    rising = (r0 + 1) / (n0 + 2) < (r1 + 1) / (n1 + 2) and s1 / n1 - s0 / n0 > 1e-5
+    return n0 >= _LEAST_BLOCK and rising
 
 
 def share(pairs: list[Labelled]) -> float:

@@ -125,9 +125,7 @@ def line_counts(truth: Sequence[TextLine], read: Sequence[TextLine]) -> LineCoun
     return counts
 
 
-def line_groups(
-    truth: Sequence[TextLine], read: Sequence[TextLine]
-) -> list[tuple[list[TextLine], list[TextLine]]]:
+def line_groups(truth: Sequence[TextLine], read: Sequence[TextLine]) -> list[tuple[list[TextLine], list[TextLine]]]:
     """Truth and read lines that cover one another, as connected groups; a group may lack one side.
 
     Two lines belong together when their overlap holds at least half of the smaller one's area. Areas are those
@@ -205,7 +203,7 @@ def _left(line: TextLine) -> float:
 
 
 def parse_amount(text: str) -> Decimal | None:
-    """The last amount in `text` as a plain decimal, whichever of `.` and `,` marks the decimals; None if there is none."""
+    """The last amount in `text` as a plain decimal, whichever of `.` and `,` marks the decimals; None without one."""
     found = re.findall(r"-?\d[\d.,]*", unicodedata.normalize("NFKC", text).replace(" ", ""))
     if not found:
         return None

@@ -12,6 +12,7 @@ import json
 import resource
 import sys
 import time
+from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
@@ -31,9 +32,7 @@ def _read(engine: Any, path: str) -> dict[str, Any]:
 def main() -> None:
     """Answer every path on stdin until it closes."""
     started = time.perf_counter()
-    from rapidocr import RapidOCR
-
-    engine = RapidOCR(params={"Global.log_level": "error"})
+    engine = import_module("rapidocr").RapidOCR(params={"Global.log_level": "error"})
     ready = {
         "ready": True,
         "version": version("rapidocr"),

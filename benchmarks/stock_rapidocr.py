@@ -80,7 +80,7 @@ def rapidocr_worker(interpreter: Path = INTERPRETER) -> Iterator[Worker]:
     """
     if not interpreter.exists():
         raise ConfigurationError(
-            f"RapidOCR's environment is missing: {interpreter}", remedy="make .venv-rapidocr", path=str(interpreter)
+            f"RapidOCR's environment is missing: {interpreter}", remedy="make rapidocr", path=str(interpreter)
         )
     script = Path(__file__).with_name("rapidocr_worker.py")
     with subprocess.Popen(

@@ -68,7 +68,8 @@ def main() -> NoReturn:
         module = (error.name or "").partition(".")[0]
         if module not in _EXTRAS:
             raise
-        extra = _EXTRAS[module]
+        # The cloud's extra brings the edge's modules too, so its own commands ask for that one.
+        extra = "cloud" if sys.argv[1:2] == ["cloud"] else _EXTRAS[module]
         fail(f"this command needs the extra {extra!r}", f"pip install 'docferry[{extra}]'")
     except KeyboardInterrupt:
         sys.exit(130)

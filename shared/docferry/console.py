@@ -56,7 +56,7 @@ def print_document(tree: dict[str, Any]) -> None:
 
 
 def _facts(tree: dict[str, Any]) -> list[str]:
-    facts: list[str] = []
+    facts: list[str] = [tree["summary"]] if tree.get("summary") else []
     route = tree.get("route")
     if route:
         reasons = "; ".join(f"{reason['code']}: {reason['detail']}" for reason in route["reasons"])

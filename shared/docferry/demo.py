@@ -28,7 +28,10 @@ def demo(
 
 
 async def _run(folder: Path, files: list[Path], *, keep: bool, json: bool) -> bool:
-    say = (lambda _: None) if json else typer.echo
+    def say(text: str) -> None:
+        if not json:
+            typer.echo(text)
+
     say("starting the cloud service and the edge agent ...")
     good = True
     # Nothing is audited here: the slice is for fleets, and a demo should show the usual route.
