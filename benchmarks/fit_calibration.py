@@ -13,7 +13,7 @@ import argparse
 import hashlib
 import json
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,6 +33,9 @@ from docferry_edge.read import Reader
 Labelled = tuple[float, bool]
 """A line's score, and whether its text is exactly right."""
 
+Block = tuple[float, float, float]
+"""Sum of scores, right lines, lines."""
+
 _MIX: tuple[tuple[Kind, Language], ...] = (
     *((Kind.RECEIPT, Language.EN),) * 6,
     (Kind.INVOICE, Language.EN),
@@ -48,13 +51,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=int, default=160)
     parser.add_argument("--judge", type=int, default=40)
+    parser.add_argument("--labels", type=Path, help="keep the labelled scores here, and take them from there again")
     parser.add_argument("--out", type=Path, default=Path("edge/docferry_edge/calibration.json"))
     options = parser.parse_args()
-    reader = Reader.load(default_store(), threads=2)
-    fitted = [label for seed in range(options.documents) for label in labelled(reader, seed, Split.CALIBRATE)]
+    reader, fitted, judged = labels_of(options.documents, options.judge, options.labels)
     calibration = Calibration(
         knots=isotonic(fitted),
-        reader=reader.name,
+        reader=reader,
         documents=options.documents,
         lines=len(fitted),
         data="benchmarks.generator, split CALIBRATE: receipts, invoices and pages in English and Chinese",
@@ -62,7 +65,6 @@ def main() -> None:
         date=datetime.now(UTC).date().isoformat(),
     )
     options.out.write_text(json.dumps(asdict(calibration), indent=1) + "\n", encoding="utf-8")
-    judged = [label for seed in range(options.judge) for label in labelled(reader, seed, Split.JUDGE)]
     report: dict[str, Any] = {"lines": len(judged), "right": share(judged), "ece": expected_error(judged, calibration)}
     ordered = sorted(judged, key=lambda label: -label[0])
     report["risk_at_coverage"] = {
@@ -73,6 +75,19 @@ def main() -> None:
     for score, probability in calibration.knots:
         print(f"  score {score:.4f}  P(right) {probability:.4f}")
     print(json.dumps({"fit_calibration": report}))
+
+
+def labels_of(documents: int, judge: int, file: Path | None) -> tuple[str, list[Labelled], list[Labelled]]:
+    """The reader's name, the labels to fit on, and those to judge by; read anew unless `file` holds them."""
+    if file is not None and file.exists():
+        name, fitted, judged = json.loads(file.read_text(encoding="utf-8"))
+        return name, [tuple(label) for label in fitted], [tuple(label) for label in judged]
+    reader = Reader.load(default_store(), threads=2)
+    fitted = [label for seed in range(documents) for label in labelled(reader, seed, Split.CALIBRATE)]
+    judged = [label for seed in range(judge) for label in labelled(reader, seed, Split.JUDGE)]
+    if file is not None:
+        file.write_text(json.dumps([reader.name, fitted, judged]), encoding="utf-8")
+    return reader.name, fitted, judged
 
 
 def labelled(reader: Reader, seed: int, split: Split) -> Iterable[Labelled]:
@@ -106,20 +121,28 @@ def isotonic(pairs: Iterable[Labelled]) -> tuple[tuple[float, float], ...]:
 
     A block's rate counts one right and one wrong line more: no finite sample shows that nothing can go wrong.
     """
-    blocks: list[list[float]] = []
+    blocks: list[Block] = []
     for score, right in sorted(pairs):
-        blocks.append([score, float(right), 1.0])
-        while len(blocks) > 1 and not _apart(blocks[-2], blocks[-1]):
-            top = blocks.pop()
-            blocks[-1] = [a + b for a, b in zip(blocks[-1], top, strict=True)]
-    return tuple((round(s / n, 6), round((r + 1) / (n + 2), 5)) for s, r, n in blocks)
+        _append(blocks, (score, float(right), 1.0), lambda block: block[1] / block[2])
+    settled: list[Block] = []
+    for block in blocks:
+        _append(settled, block, _cautious)
+    return tuple((round(block[0] / block[2], 6), round(_cautious(block), 5)) for block in settled)
 
 
-def _apart(lower: list[float], upper: list[float]) -> bool:
-    """Whether two blocks stay two: each large enough, and both score and rate rise from one to the other."""
-    (s0, r0, n0), (s1, r1, n1) = lower, upper
-    rising = (r0 + 1) / (n0 + 2) < (r1 + 1) / (n1 + 2) and s1 / n1 - s0 / n0 > 1e-5
-    return n0 >= _LEAST_BLOCK and rising
+def _append(blocks: list[Block], block: Block, rate: Callable[[Block], float]) -> None:
+    """Add a block at the top and pool it downwards until every block is large enough and rates and scores rise."""
+    blocks.append(block)
+    while len(blocks) > 1:
+        lower, upper = blocks[-2], blocks[-1]
+        apart = upper[0] / upper[2] - lower[0] / lower[2] > 1e-6
+        if lower[2] >= _LEAST_BLOCK and apart and rate(lower) < rate(upper):
+            return
+        blocks[-2:] = [(lower[0] + upper[0], lower[1] + upper[1], lower[2] + upper[2])]
+
+
+def _cautious(block: Block) -> float:
+    return (block[1] + 1) / (block[2] + 2)
 
 
 def share(pairs: list[Labelled]) -> float:
