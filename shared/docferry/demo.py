@@ -43,7 +43,7 @@ async def _run(folder: Path, files: list[Path], *, keep: bool, json: bool) -> bo
             if json:
                 console.print_json(tree)
             else:
-                console.print_document(tree)
+                console.print_document({**tree, "file": file.name})
                 say("")
         if keep:
             say(f"serving until Ctrl-C; try:  docferry submit {files[0]} --to {system.target} --wait")
