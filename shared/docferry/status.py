@@ -77,7 +77,7 @@ async def abort(context: grpc.aio.ServicerContext[Any, Any], error: errors.Docfe
     """End a call with the error's status."""
     trailer = ((_DETAILS_KEY, status_of(error).SerializeToString()),)
     await context.abort(code_of(error), _short(str(error)), trailing_metadata=trailer)
-    raise AssertionError("abort returned")  # pragma: no cover - abort always raises
+    raise AssertionError("abort returned")  # `abort` always raises
 
 
 def error_of(status: status_pb2.Status) -> errors.DocferryError:
