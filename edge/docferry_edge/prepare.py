@@ -14,6 +14,11 @@ import numpy as np
 from docferry.document import Quality
 from docferry.vision.images import ImageLimits, Pixels, decode
 from docferry.vision.orientation import DOUBTFUL_ORIENTATION, Orientation, OrientationClassifier, turned
+from docferry_edge.preparation.geometry import Homography, identity, quarter_turns, straightened, warp
+from docferry_edge.preparation.skew import skew
+
+LEAST_SKEW = 0.2
+"""Degrees; a page that leans less is left as it is, since turning it softens every letter a little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +42,14 @@ class PageImage:
         pixels: `(height, width, 3)` uint8 BGR; all relative coordinates refer to these.
         quality: What the picture is like; `text_height` is filled in by the reader.
         name: The frame's name.
+        to_frame: From relative coordinates of this page to those of the captured frame, upright by its Exif: what a
+            crop is to be cut from the frame at full resolution with.
     """
 
     pixels: Pixels
     quality: Quality = field(default_factory=Quality)
     name: str = "image"
+    to_frame: Homography = field(default_factory=identity)
 
     @property
     def width(self) -> int:
@@ -67,16 +75,17 @@ class PrepareSettings:
     limits: ImageLimits = field(default_factory=ImageLimits)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Shot:
-    """A page on its way through the steps: pixels so far and what is known of them."""
+    """A page on its way through the steps: pixels so far, what is known of them, and where they were in the frame."""
 
     pixels: Pixels
     quality: Quality = field(default_factory=Quality)
+    to_frame: Homography = field(default_factory=identity)
 
 
 Step = Callable[[Shot], Shot]
-"""One step of preparation; perspective, deskew and light are further ones."""
+"""One step of preparation."""
 
 
 def prepare(
@@ -98,14 +107,14 @@ def prepare(
     shot = Shot(bounded(pixels, settings.longest))
     for step in steps(classifier):
         shot = step(shot)
-    return PageImage(shot.pixels, shot.quality, frame.name)
+    return PageImage(shot.pixels, shot.quality, frame.name, shot.to_frame)
 
 
 def steps(classifier: OrientationClassifier | None) -> tuple[Step, ...]:
     """The steps every page goes through, in order."""
     if classifier is None:
-        return (measure,)
-    return (lambda shot: turn_upright(shot, classifier.classify(shot.pixels)), measure)
+        return (deskew, measure)
+    return (lambda shot: turn_upright(shot, classifier.classify(shot.pixels)), deskew, measure)
 
 
 def bounded(pixels: Pixels, longest: int) -> Pixels:
@@ -124,7 +133,16 @@ def turn_upright(shot: Shot, found: Orientation) -> Shot:
         quality = replace(shot.quality, orientation=0, orientation_score=found.upright_score)
         return replace(shot, quality=quality)
     quality = replace(shot.quality, orientation=found.degrees, orientation_score=found.score)
-    return Shot(turned(shot.pixels, -found.degrees % 360), quality)
+    return Shot(turned(shot.pixels, -found.degrees % 360), quality, shot.to_frame @ quarter_turns(-found.degrees % 360))
+
+
+def deskew(shot: Shot) -> Shot:
+    """Turn a leaning page straight, on a canvas that holds all of it; a page whose skew is doubtful is left alone."""
+    degrees = skew(shot.pixels)
+    if degrees is None or abs(degrees) < LEAST_SKEW:
+        return shot
+    back, width, height = straightened(degrees, shot.pixels.shape[1], shot.pixels.shape[0])
+    return replace(shot, pixels=warp(shot.pixels, back, width, height), to_frame=shot.to_frame @ back)
 
 
 def measure(shot: Shot) -> Shot:
