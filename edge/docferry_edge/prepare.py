@@ -14,10 +14,13 @@ import numpy as np
 from docferry.document import Quality
 from docferry.vision.images import ImageLimits, Pixels, decode
 from docferry.vision.orientation import DOUBTFUL_ORIENTATION, Orientation, OrientationClassifier, turned
-from docferry_edge.preparation.geometry import Homography, identity, quarter_turns, straightened, warp
+from docferry_edge.preparation.geometry import Homography, from_corners, identity, quarter_turns, straightened, warp
+from docferry_edge.preparation.light import brightened
+from docferry_edge.preparation.quality import cropped_edges, measured
+from docferry_edge.preparation.sheet import find_sheet, sheet_size
 from docferry_edge.preparation.skew import skew
 
-LEAST_SKEW = 0.2
+LEAST_SKEW = 0.25
 """Degrees; a page that leans less is left as it is, since turning it softens every letter a little."""
 
 
@@ -111,10 +114,17 @@ def prepare(
 
 
 def steps(classifier: OrientationClassifier | None) -> tuple[Step, ...]:
-    """The steps every page goes through, in order."""
+    """The steps every page goes through, in order; what is measured is the light as it came in."""
     if classifier is None:
-        return (deskew, measure)
-    return (lambda shot: turn_upright(shot, classifier.classify(shot.pixels)), deskew, measure)
+        return (cut_out, look_at_edges, deskew, measure, brighten)
+    return (
+        cut_out,
+        lambda shot: turn_upright(shot, classifier.classify(shot.pixels)),
+        look_at_edges,
+        deskew,
+        measure,
+        brighten,
+    )
 
 
 def bounded(pixels: Pixels, longest: int) -> Pixels:
@@ -125,6 +135,19 @@ def bounded(pixels: Pixels, longest: int) -> Pixels:
         return pixels
     size = (max(1, round(width * scale)), max(1, round(height * scale)))
     return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+
+
+def cut_out(shot: Shot) -> Shot:
+    """Lay a sheet that was photographed on a table flat, without the table; anything else is left alone.
+
+    The detector sees a fixed number of pixels of a page, so without the table it sees smaller print.
+    """
+    corners = find_sheet(shot.pixels)
+    if corners is None:
+        return shot
+    width, height = sheet_size(corners, shot.pixels.shape[1], shot.pixels.shape[0])
+    to_frame = from_corners(corners)
+    return replace(shot, pixels=warp(shot.pixels, to_frame, width, height), to_frame=shot.to_frame @ to_frame)
 
 
 def turn_upright(shot: Shot, found: Orientation) -> Shot:
@@ -141,35 +164,21 @@ def deskew(shot: Shot) -> Shot:
     degrees = skew(shot.pixels)
     if degrees is None or abs(degrees) < LEAST_SKEW:
         return shot
+    quality = replace(shot.quality, skew=degrees)
     back, width, height = straightened(degrees, shot.pixels.shape[1], shot.pixels.shape[0])
-    return replace(shot, pixels=warp(shot.pixels, back, width, height), to_frame=shot.to_frame @ back)
+    return Shot(warp(shot.pixels, back, width, height), quality, shot.to_frame @ back)
+
+
+def look_at_edges(shot: Shot) -> Shot:
+    """Count the edges of the picture that cut through print; before deskewing, which gives the page new edges."""
+    return replace(shot, quality=replace(shot.quality, cropped_edges=cropped_edges(shot.pixels)))
 
 
 def measure(shot: Shot) -> Shot:
-    """Sharpness, brightness and contrast of the page, and a hint for the person in front of it."""
-    grey = cv2.cvtColor(bounded(shot.pixels, 1000), cv2.COLOR_BGR2GRAY)
-    sharpness = float(cv2.Laplacian(grey, cv2.CV_32F).var())
-    low, high = np.percentile(grey, (5, 95))
-    quality = replace(
-        shot.quality,
-        sharpness=round(sharpness, 2),
-        brightness=round(float(grey.mean()) / 255, 4),
-        contrast=round(float(high - low) / 255, 4),
-    )
-    return replace(shot, quality=replace(quality, hint=hint(quality)))
+    """Sharpness, exposure and glare of the page, and a hint for the person in front of it."""
+    return replace(shot, quality=measured(shot.quality, shot.pixels))
 
 
-def hint(quality: Quality) -> str:
-    """What a person could do better, in one sentence; empty when nothing stands out.
-
-    The bounds are far below anything seen on pages that read well; hints advise, they never refuse.
-    """
-    if quality.brightness < 0.15:
-        return "Too dark: please bring more light."
-    if quality.contrast < 0.04 and quality.sharpness < 30:
-        return "Nothing to be seen: please put the page into view."
-    if quality.sharpness < 30:
-        return "Blurred: please hold still."
-    if 0 < quality.text_height < 10:
-        return "Too small: please move closer."
-    return ""
+def brighten(shot: Shot) -> Shot:
+    """Even out shadow and dim light; a page that is bright all over keeps every pixel."""
+    return replace(shot, pixels=brightened(shot.pixels))

@@ -15,7 +15,8 @@ from docferry.vision.orientation import OrientationClassifier
 from docferry.vision.quads import Quad, relative, size
 from docferry.vision.recogniser import Recogniser
 from docferry.vision.sessions import open_network
-from docferry_edge.prepare import Frame, PageImage, PrepareSettings, hint, prepare
+from docferry_edge.preparation.quality import hint
+from docferry_edge.prepare import Frame, PageImage, PrepareSettings, prepare
 
 DETECTOR = "ppocrv5-det"
 RECOGNISER = "ppocrv6-rec-small"

@@ -122,6 +122,10 @@ class Quality:
         orientation: How far the page was turned clockwise when it came in: 0, 90, 180 or 270.
         orientation_score: The orientation network's score for that answer, 0..1.
         hint: One plain sentence for the person at the kiosk, or empty.
+        blur: Width of edges, as a Gaussian blur's standard deviation in pixels, page at 1000 px; sharp print has 0.8.
+        glare: Share of the page that a reflection has blown out, 0..1.
+        cropped_edges: How many of the picture's four edges cut through print.
+        skew: Degrees by which the text leaned clockwise and was turned back; 0 if it was left as it was.
     """
 
     sharpness: float = 0.0
@@ -131,6 +135,10 @@ class Quality:
     orientation: int = 0
     orientation_score: float = 1.0
     hint: str = ""
+    blur: float = 0.0
+    glare: float = 0.0
+    cropped_edges: int = 0
+    skew: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,10 @@ def quality_to_proto(quality: Quality) -> document_pb.Quality:
         orientation=quality.orientation,
         orientation_score=quality.orientation_score,
         hint=quality.hint,
+        blur=quality.blur,
+        glare=quality.glare,
+        cropped_edges=quality.cropped_edges,
+        skew=quality.skew,
     )
 
 
@@ -72,6 +76,10 @@ def quality_from_proto(quality: document_pb.Quality) -> Quality:
         orientation=quality.orientation,
         orientation_score=quality.orientation_score,
         hint=quality.hint,
+        blur=quality.blur,
+        glare=quality.glare,
+        cropped_edges=quality.cropped_edges,
+        skew=quality.skew,
     )
 
 

@@ -12,11 +12,11 @@ from docferry.model_store import default_store
 from docferry.vision.images import ImageLimits
 from docferry.vision.orientation import DOUBTFUL_ORIENTATION, Orientation, OrientationClassifier
 from docferry.vision.sessions import open_network
+from docferry_edge.preparation.quality import hint
 from docferry_edge.prepare import (
     Frame,
     PrepareSettings,
     Shot,
-    hint,
     measure,
     prepare,
     turn_upright,

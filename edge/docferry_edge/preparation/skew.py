@@ -40,8 +40,8 @@ _SHORTEST_LINE = 8.0
 
 _FEWEST_LINES = 3
 _RULE_SPREAD = 1.0
-_SPREAD = 3.0
-"""Degrees between the first and the third quartile of the lines' slopes, beyond which the page has no one skew."""
+_SPREAD = 0.6
+"""Degrees between the quartiles of the slopes; beyond it the page is curled or seen from the side, not turned."""
 
 
 def skew(pixels: Pixels) -> float | None:

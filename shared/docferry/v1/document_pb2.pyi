@@ -265,6 +265,10 @@ class Quality(_message.Message):
     ORIENTATION_FIELD_NUMBER: _builtins.int
     ORIENTATION_SCORE_FIELD_NUMBER: _builtins.int
     HINT_FIELD_NUMBER: _builtins.int
+    BLUR_FIELD_NUMBER: _builtins.int
+    GLARE_FIELD_NUMBER: _builtins.int
+    CROPPED_EDGES_FIELD_NUMBER: _builtins.int
+    SKEW_FIELD_NUMBER: _builtins.int
     sharpness: _builtins.float
     """Variance of the Laplacian at 1000 px on the long side, 8-bit grey; higher is sharper."""
     brightness: _builtins.float
@@ -279,6 +283,14 @@ class Quality(_message.Message):
     """The orientation network's score for that answer, 0..1."""
     hint: _builtins.str
     """One plain sentence for the person at the kiosk, or empty."""
+    blur: _builtins.float
+    """Width of edges, as a Gaussian blur's standard deviation in pixels at 1000 px on the long side; 0 without edges."""
+    glare: _builtins.float
+    """Share of the page that a reflection has blown out, 0..1."""
+    cropped_edges: _builtins.int
+    """How many of the picture's four edges cut through print, 0..4."""
+    skew: _builtins.float
+    """Degrees by which the text leaned clockwise and was turned back; 0 if it was left as it was."""
     def __init__(
         self,
         *,
@@ -289,10 +301,14 @@ class Quality(_message.Message):
         orientation: _builtins.int = ...,
         orientation_score: _builtins.float = ...,
         hint: _builtins.str = ...,
+        blur: _builtins.float = ...,
+        glare: _builtins.float = ...,
+        cropped_edges: _builtins.int = ...,
+        skew: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["brightness", b"brightness", "contrast", b"contrast", "hint", b"hint", "orientation", b"orientation", "orientation_score", b"orientation_score", "sharpness", b"sharpness", "text_height", b"text_height"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blur", b"blur", "brightness", b"brightness", "contrast", b"contrast", "cropped_edges", b"cropped_edges", "glare", b"glare", "hint", b"hint", "orientation", b"orientation", "orientation_score", b"orientation_score", "sharpness", b"sharpness", "skew", b"skew", "text_height", b"text_height"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

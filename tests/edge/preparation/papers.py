@@ -26,3 +26,17 @@ def leaning(page, degrees):
     matrix[:, 2] += (size[0] / 2 - width / 2, size[1] / 2 - height / 2)
     paper = page[0, 0].tolist()
     return cv2.warpAffine(page, matrix, size, flags=cv2.INTER_CUBIC, borderValue=paper)
+
+
+def on_table(page, corners, width=1600, height=1200, table=60, light=1.0):
+    """A photo of the page on a dark, grainy table; `corners` relative, clockwise from the page's top left."""
+    grain = np.random.default_rng(5).normal(table, 4, (height, width, 1))
+    photo = np.clip(np.repeat(grain, 3, axis=2), 0, 255).astype(np.uint8)
+    page_height, page_width = page.shape[:2]
+    there = np.float32(corners) * np.float32([width, height])
+    here = np.float32([[0, 0], [page_width, 0], [page_width, page_height], [0, page_height]])
+    matrix = cv2.getPerspectiveTransform(here, there)
+    laid = cv2.warpPerspective(page, matrix, (width, height), flags=cv2.INTER_AREA)
+    mask = cv2.warpPerspective(np.full(page.shape[:2], 255, np.uint8), matrix, (width, height)) > 127
+    photo[mask] = laid[mask]
+    return np.clip(photo * light, 0, 255).astype(np.uint8)
