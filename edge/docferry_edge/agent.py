@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 from docferry.client import Client, read_file
 from docferry.document import Document
-from docferry.errors import DocferryError, EngineError, InputError, StorageFull
+from docferry.errors import ConfigurationError, DocferryError, EngineError, InputError, StorageFull
 from docferry.markdown import render
 from docferry.v1 import analysis_pb2
 from docferry.wire import document_to_proto
+from docferry_edge.camera import Picture, Watch
 from docferry_edge.capture import Found, Inbox
 from docferry_edge.examine import Examined
 from docferry_edge.outbox import READ_ATTEMPTS, Entry, Outbox, State
@@ -24,6 +26,7 @@ from docferry_edge.uplink import Pace, Uplink
 
 _log = logging.getLogger(__name__)
 _SCAN_PAUSE_S = 0.05
+_CAMERA_PAUSE_S = 2.0
 
 Examiner = Callable[[Frame], Examined]
 Report = Callable[[Entry], None]
@@ -40,6 +43,7 @@ class Agent:
         client: Talks to the cloud.
         report: Hears of every document.
         ready: Called once the reader is loaded.
+        watch: The camera, if there is one; `look_pause_s` is the pause between two looks.
     """
 
     def __init__(
@@ -54,6 +58,8 @@ class Agent:
         pictures: Pictures,
         ready: Callable[[], None] | None = None,
         remove_captured: bool = False,
+        watch: Watch | None = None,
+        look_pause_s: float = 0.15,
         pace: Pace | None = None,
     ) -> None:
         self._outbox = outbox
@@ -64,6 +70,8 @@ class Agent:
         self._pictures = pictures
         self._ready = ready
         self._remove_captured = remove_captured
+        self._watch = watch
+        self._look_pause_s = look_pause_s
         self._captured = asyncio.Event()
         self._changed = asyncio.Event()
         self._uplink = Uplink(outbox, client, lambda _: self._changed.set(), pace)
@@ -73,6 +81,8 @@ class Agent:
         """Work until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._capture_all())
+            if self._watch is not None:
+                tasks.create_task(self._shoot_all(self._watch))
             tasks.create_task(self._read_all())
             tasks.create_task(self._uplink.run())
             tasks.create_task(self._tell_all())
@@ -108,6 +118,33 @@ class Agent:
         self._inbox.taken(found)
         if self._remove_captured:
             found.path.unlink(missing_ok=True)
+
+    async def _shoot_all(self, watch: Watch) -> None:
+        failed = False
+        while True:
+            pause = self._look_pause_s
+            try:
+                picture = await asyncio.to_thread(watch.look)
+                failed = False
+                if picture is not None:
+                    await asyncio.to_thread(self._keep, watch.camera.name, picture)
+                    self._captured.set()
+                    self._changed.set()
+            except (ConfigurationError, StorageFull) as error:
+                watch.trigger.forget()
+                # A camera that was unplugged may come back, and a disk may be freed: said once, tried on.
+                if not failed:
+                    _log.error("%s: no page taken: %s", watch.camera.name, error)
+                failed = True
+                pause = _CAMERA_PAUSE_S
+            await asyncio.sleep(pause)
+
+    def _keep(self, camera: str, picture: Picture) -> None:
+        now = time.time()
+        name = f"camera-{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}.jpg"
+        self._outbox.capture(
+            source=f"camera|{camera}|{uuid.uuid4()}", file_name=name, data=picture.file(), captured_at=now
+        )
 
     async def _read_all(self) -> None:
         examiner = await asyncio.to_thread(self._load_examiner)

@@ -159,9 +159,14 @@ def _read_one(file: Path, examine: Examiner) -> dict[str, Any]:
 
 async def _run(settings: EdgeSettings, tell: Callable[[Entry], None], ready: Callable[[], None]) -> None:
     from docferry_edge.agent import Agent
+    from docferry_edge.camera import Watch, open_camera
     from docferry_edge.capture import Inbox
     from docferry_edge.outbox import Outbox
 
+    camera = settings.camera
+    watch = None
+    if camera is not None:
+        watch = Watch(open_camera(camera.source, camera.width, camera.height), camera.shots)
     settings.inbox.mkdir(parents=True, exist_ok=True)
     settings.state.mkdir(parents=True, exist_ok=True)
     outbox = Outbox(settings.state, max_bytes=settings.max_bytes, min_free_bytes=settings.min_free_bytes)
@@ -177,6 +182,8 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry], None], ready: Cal
                 policy=settings.policy,
                 pictures=settings.pictures,
                 remove_captured=settings.remove_captured,
+                watch=watch,
+                look_pause_s=camera.pause_s if camera is not None else 0.0,
             )
             task = asyncio.ensure_future(agent.run())
             loop = asyncio.get_running_loop()
@@ -192,6 +199,8 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry], None], ready: Cal
             raise
         raise _first(expected) from None
     finally:
+        if watch is not None:
+            watch.camera.close()
         outbox.close()
 
 

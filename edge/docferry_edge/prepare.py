@@ -17,7 +17,7 @@ from docferry.vision.orientation import DOUBTFUL_ORIENTATION, Orientation, Orien
 from docferry_edge.preparation.geometry import Homography, from_corners, identity, quarter_turns, straightened, warp
 from docferry_edge.preparation.light import brightened
 from docferry_edge.preparation.quality import cropped_edges, measured
-from docferry_edge.preparation.sheet import find_sheet, sheet_size
+from docferry_edge.preparation.sheet import find_sheet, lean, sheet_size
 from docferry_edge.preparation.skew import skew
 
 LEAST_SKEW = 0.25
@@ -147,7 +147,8 @@ def cut_out(shot: Shot) -> Shot:
         return shot
     width, height = sheet_size(corners, shot.pixels.shape[1], shot.pixels.shape[0])
     to_frame = from_corners(corners)
-    return replace(shot, pixels=warp(shot.pixels, to_frame, width, height), to_frame=shot.to_frame @ to_frame)
+    quality = replace(shot.quality, skew=lean(corners, shot.pixels.shape[1], shot.pixels.shape[0]))
+    return Shot(warp(shot.pixels, to_frame, width, height), quality, shot.to_frame @ to_frame)
 
 
 def turn_upright(shot: Shot, found: Orientation) -> Shot:
@@ -164,7 +165,7 @@ def deskew(shot: Shot) -> Shot:
     degrees = skew(shot.pixels)
     if degrees is None or abs(degrees) < LEAST_SKEW:
         return shot
-    quality = replace(shot.quality, skew=degrees)
+    quality = replace(shot.quality, skew=round(shot.quality.skew + degrees, 3))
     back, width, height = straightened(degrees, shot.pixels.shape[1], shot.pixels.shape[0])
     return Shot(warp(shot.pixels, back, width, height), quality, shot.to_frame @ back)
 

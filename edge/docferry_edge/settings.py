@@ -16,6 +16,11 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("inbox.directory", "~/docferry/inbox", "Watched folder; every picture that appears in it is a document"),
     Setting("inbox.settle_ms", 150, "A file is taken once it has not changed for this long", minimum=0, maximum=60000),
     Setting("inbox.after", "keep", "What happens to a captured file in the inbox: keep or remove"),
+    Setting("camera.source", "", "Camera to take pages with: a device such as /dev/video0, or rpicam; empty for none"),
+    Setting("camera.width", 3840, "Width of its pictures in pixels; the nearest it knows", minimum=320, maximum=16384),
+    Setting("camera.height", 2160, "Height of its pictures in pixels", minimum=240, maximum=16384),
+    Setting("camera.shots", 5, "Most shots of one page, of which the best is kept", minimum=1, maximum=30),
+    Setting("camera.pause_ms", 150, "Pause between two looks at the table", minimum=0, maximum=10000),
     Setting("state.directory", "~/.local/share/docferry/edge", "Folder of the outbox; created if missing"),
     Setting("state.max_mb", 4096, "Ceiling on that folder; at it new files are refused, none dropped", minimum=16),
     Setting("state.min_free_mb", 64, "Nothing new is taken when less than this is free on the disk", minimum=0),
@@ -34,12 +39,24 @@ SETTINGS: tuple[Setting, ...] = (
 
 
 @dataclass(frozen=True, slots=True)
+class CameraSettings:
+    """Which camera, its picture's size in pixels, how many shots a page, and the pause between looks in seconds."""
+
+    source: str
+    width: int
+    height: int
+    shots: int
+    pause_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class EdgeSettings:
     """Everything the agent is told, checked. The table `SETTINGS` explains each."""
 
     inbox: Path
     settle_s: float
     remove_captured: bool
+    camera: CameraSettings | None
     state: Path
     max_bytes: int
     min_free_bytes: int
@@ -64,6 +81,7 @@ def edge_settings(values: Mapping[str, Any]) -> EdgeSettings:
         inbox=Path(values["inbox.directory"]).expanduser(),
         settle_s=values["inbox.settle_ms"] / 1000,
         remove_captured=after == "remove",
+        camera=_camera(values),
         state=Path(values["state.directory"]).expanduser(),
         max_bytes=values["state.max_mb"] << 20,
         min_free_bytes=values["state.min_free_mb"] << 20,
@@ -78,4 +96,16 @@ def edge_settings(values: Mapping[str, Any]) -> EdgeSettings:
             values["send.crop_quality"],
             values["send.page_quality"],
         ),
+    )
+
+
+def _camera(values: Mapping[str, Any]) -> CameraSettings | None:
+    if not values["camera.source"]:
+        return None
+    return CameraSettings(
+        values["camera.source"],
+        values["camera.width"],
+        values["camera.height"],
+        values["camera.shots"],
+        values["camera.pause_ms"] / 1000,
     )

@@ -15,9 +15,10 @@ import pytest
 
 from docferry.client import Client
 from docferry.document import Document, Line, Page, Reading, Region, RegionType
-from docferry.errors import UnreadableImage
+from docferry.errors import ConfigurationError, UnreadableImage
 from docferry_edge.agent import Agent
 from docferry_edge.assess import assess
+from docferry_edge.camera import Picture, Watch
 from docferry_edge.capture import Inbox
 from docferry_edge.examine import Examined, default_calibration
 from docferry_edge.outbox import Entry, Outbox, State
@@ -25,6 +26,7 @@ from docferry_edge.pack import Pictures
 from docferry_edge.prepare import Frame, PageImage
 from docferry_edge.route import Policy
 from docferry_edge.uplink import Pace
+from tests.edge.preparation.papers import letter
 
 
 def examiner(frame: Frame) -> Examined:
@@ -180,3 +182,35 @@ async def test_any_file_name_is_taken(tmp_path: Path, link, name: str) -> None:
         await until(lambda: bool(outbox.in_state(State.DELIVERED)))
         assert outbox.in_state(State.DELIVERED)[0].file_name == name
     assert os.listdir(tmp_path / "inbox") == [name]
+
+
+class Table:
+    """A camera over a table: the page that lies on it, over and over; unplugged while `page` is None."""
+
+    name = "table"
+
+    def __init__(self, page):
+        self.page = page
+
+    def shoot(self) -> Picture:
+        if self.page is None:
+            raise ConfigurationError("table: the camera gives no picture", remedy="plug it in")
+        return Picture(self.page)
+
+    def close(self) -> None:
+        pass
+
+
+async def test_a_page_before_the_camera_becomes_one_document_even_after_the_camera_was_away(
+    tmp_path: Path, link, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("docferry_edge.agent._CAMERA_PAUSE_S", 0.01)
+    table = Table(None)
+    async with running(tmp_path, link.port, [], watch=Watch(table), look_pause_s=0.0) as outbox:
+        await asyncio.sleep(0.05)
+        table.page = letter()
+        await until(lambda: bool(outbox.in_state(State.DELIVERED)))
+        await asyncio.sleep(0.2)
+        (entry,) = outbox.in_state(*State)
+    assert entry.file_name.startswith("camera-")
+    assert entry.original_bytes > 10_000

@@ -118,8 +118,8 @@ def test_blur_darkness_and_faded_print_are_measured():
 def test_faded_print_is_not_thresholded_away():
     faded = letter().point(lambda value: 180 + value * 20 // 255)
     pixels = prepare(frame(faded)).pixels
-    assert len(np.unique(pixels)) > 2
-    assert (pixels[:, :, ::-1] == np.asarray(faded)).all()
+    assert len(np.unique(pixels)) > 15
+    assert np.ptp(pixels) >= 20
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,19 @@ def warp(pixels: Pixels, to_old: Homography, width: int, height: int) -> Pixels:
     return np.asarray(warped, dtype=np.uint8)
 
 
+def thumbnail(pixels: Pixels, longest: int) -> Pixels:
+    """A small copy whose long side is at most `longest`, for estimates that need no fine detail."""
+    height, width = pixels.shape[:2]
+    scale = longest / max(height, width)
+    if scale >= 1:
+        return pixels
+    size = (max(1, round(width * scale)), max(1, round(height * scale)))
+    if scale < 0.4:
+        # Every n-th pixel, then averages of those: averaging all of a scan would cost more than what it is for.
+        pixels = np.asarray(cv2.resize(pixels, (2 * size[0], 2 * size[1]), interpolation=cv2.INTER_NEAREST))
+    return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+
+
 def _scaling(width: int, height: int) -> Homography:
     """Relative coordinates to the indices of pixels, whose centres are whole numbers."""
     return np.array([[width, 0, -0.5], [0, height, -0.5], [0, 0, 1.0]])

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from docferry.vision.images import Pixels
+from docferry_edge.preparation.geometry import thumbnail
 
 _SIDE = 400
 """Long side at which the paper's brightness is estimated; it changes slowly."""
@@ -28,21 +29,16 @@ _LEAST_RANGE = 16
 
 def brightened(pixels: Pixels) -> Pixels:
     """The page in even light; the very same array where the light was good, or where there is nothing to be seen."""
-    small = _small(pixels)
+    small = thumbnail(pixels, _SIDE)
+    if _is_even(small):
+        return pixels
     darkest, brightest = (float(level) for level in np.percentile(small, (1, 99)))
-    if brightest - darkest < _LEAST_RANGE or _is_even(small):
+    if brightest - darkest < _LEAST_RANGE:
         return pixels
     levels = (np.arange(256) - darkest) * (255 / (brightest - darkest))
     spread = cv2.LUT(pixels, np.clip(levels, 0, 255).astype(np.uint8))
     lifted = cv2.divide(pixels, _paper(small, pixels.shape[1], pixels.shape[0]), scale=_WHITE)
     return np.asarray(cv2.addWeighted(spread, 0.5, lifted, 0.5, 0), dtype=np.uint8)
-
-
-def _small(pixels: Pixels) -> Pixels:
-    height, width = pixels.shape[:2]
-    scale = min(1.0, _SIDE / max(height, width))
-    size = (max(1, round(width * scale)), max(1, round(height * scale)))
-    return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
 
 def _is_even(small: Pixels) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from docferry.vision.images import Pixels
-from docferry_edge.preparation.geometry import Points
+from docferry_edge.preparation.geometry import Points, thumbnail
 
 Grey = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.uint8]
@@ -58,19 +58,18 @@ def find_sheet(pixels: Pixels) -> Points | None:
     scale = _SIDE / max(height, width)
     if scale * min(height, width) < 64 or scale > 1:
         return None
-    size = (round(width * scale), round(height * scale))
-    small = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
+    small = thumbnail(pixels, _SIDE)
     # Wood and skin reflect little blue, paper reflects all colours: the least of the three sets it off best.
     least = np.asarray(small.min(axis=2), dtype=np.uint8)
     if _bright_all_round(least):
         return None
-    plain = cv2.medianBlur(cv2.morphologyEx(least, cv2.MORPH_CLOSE, np.ones((13, 13), np.uint8)), 5)
-    plain = np.asarray(plain, dtype=np.uint8)
+    closed = cv2.morphologyEx(least, cv2.MORPH_CLOSE, np.ones((13, 13), np.uint8))
+    plain = np.asarray(cv2.medianBlur(closed, 5), dtype=np.uint8)
     for bound in _bounds(plain):
         hull = _brightest_part(plain, bound)
         corners = None if hull is None else _enclosing_corners(hull)
         if hull is not None and corners is not None and _convincing(corners, hull, plain, least):
-            return _grown(corners) / size
+            return np.asarray(_grown(corners) / small.shape[1::-1], dtype=np.float64)
     return None
 
 
@@ -78,6 +77,12 @@ def sheet_size(corners: Points, width: int, height: int) -> tuple[int, int]:
     """Width and height in pixels at which the sheet keeps the frame's resolution: the longer of opposite sides."""
     sides = np.linalg.norm((np.roll(corners, -1, axis=0) - corners) * (width, height), axis=1)
     return max(1, round(max(sides[0], sides[2]))), max(1, round(max(sides[1], sides[3])))
+
+
+def lean(corners: Points, width: int, height: int) -> float:
+    """Degrees by which a sheet in a picture of this size leans clockwise: the mean of its upper and lower side."""
+    along = (corners[1] - corners[0] + corners[2] - corners[3]) * (width, height)
+    return round(math.degrees(math.atan2(along[1], along[0])), 3)
 
 
 def _bright_all_round(least: Grey) -> bool:

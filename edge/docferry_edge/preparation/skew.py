@@ -31,7 +31,9 @@ _WIDEST = 15.0
 """Degrees; a page that leans more was not laid down as a page."""
 
 _STEP = 0.25
-_FEWEST_FEET = 40
+_FEWEST_FEET, _MOST_FEET = 40, 1200
+"""Below the one there is no telling; above the other the lines in the page's middle are enough."""
+
 _CLEAREST = 1.25
 """The best angle's score must exceed that of the typical angle by this factor."""
 
@@ -55,6 +57,12 @@ def skew(pixels: Pixels) -> float | None:
     ink = _ink(small)
     found = _by_letters(ink)
     return _by_rules(ink) if found is None else found
+
+
+def count_letters(pixels: Pixels) -> int:
+    """How many marks of a letter's size stand out from the paper; grain and noise have some too."""
+    small = _small(pixels)
+    return len(_feet(_ink(small))[0]) if min(small.shape[:2]) >= 32 else 0
 
 
 def _by_letters(ink: Ink) -> float | None:
@@ -114,7 +122,11 @@ def _feet(ink: Ink) -> tuple[Feet, float]:
         return np.empty((0, 2)), 0.0
     usual = float(np.median(height[letters]))
     letters &= (height >= 0.5 * usual) & (height <= 2.5 * usual)
-    return np.column_stack([x + width / 2, y + height])[letters], usual
+    feet = np.column_stack([x + width / 2, y + height])[letters]
+    if len(feet) > _MOST_FEET:
+        middle = np.abs(feet[:, 1] - np.median(feet[:, 1]))
+        feet = feet[np.argpartition(middle, _MOST_FEET)[:_MOST_FEET]]
+    return feet, usual
 
 
 def _scores(feet: Feet, degrees: Numbers, height: float) -> Numbers:
