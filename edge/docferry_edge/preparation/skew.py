@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from docferry.vision.images import Pixels
+from docferry_edge.preparation.quality import grey_at
 
 Grey = npt.NDArray[np.uint8]
 Ink = npt.NDArray[np.uint8]
@@ -51,7 +52,7 @@ def skew(pixels: Pixels) -> float | None:
 
     Turning the picture counter-clockwise by the answer makes it straight.
     """
-    small = _small(pixels)
+    small = grey_at(pixels, _SIDE)
     if min(small.shape[:2]) < 32:
         return None
     ink = _ink(small)
@@ -61,7 +62,7 @@ def skew(pixels: Pixels) -> float | None:
 
 def count_letters(pixels: Pixels) -> int:
     """How many marks of a letter's size stand out from the paper; grain and noise have some too."""
-    small = _small(pixels)
+    small = grey_at(pixels, _SIDE)
     return len(_feet(_ink(small))[0]) if min(small.shape[:2]) >= 32 else 0
 
 
@@ -95,15 +96,6 @@ def _by_rules(ink: Ink) -> float | None:
         return None
     low, middle, high = _weighted_quantiles(degrees[flat], np.square(lengths), (0.25, 0.5, 0.75))
     return round(middle, 3) if high - low <= _RULE_SPREAD else None
-
-
-def _small(pixels: Pixels) -> Grey:
-    grey = cv2.cvtColor(pixels, cv2.COLOR_BGR2GRAY)
-    scale = _SIDE / max(grey.shape)
-    if scale < 1:
-        size = (max(1, round(grey.shape[1] * scale)), max(1, round(grey.shape[0] * scale)))
-        grey = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
-    return np.asarray(grey, dtype=np.uint8)
 
 
 def _ink(grey: Grey) -> Ink:
