@@ -134,7 +134,10 @@ def _cut_letters(band: Grey) -> int:
     """Runs of ink, each no longer than a letter, on the outermost rows of a band along an edge."""
     paper = cv2.morphologyEx(band, cv2.MORPH_CLOSE, np.ones((15, 15), np.uint8)).astype(np.int16)
     ink = (paper - band) > np.maximum(40, paper // 3)
-    line = np.concatenate([[False], ink[:3].all(axis=0), [False]]).astype(np.int8)
+    line = np.concatenate([[False], ink[:5].all(axis=0), [False]]).astype(np.int8)
     turns = np.flatnonzero(np.diff(line))
     lengths = turns[1::2] - turns[::2]
+    # Long dark stretches are the table beyond the paper's edge, and the short ones beside them its ragged rim.
+    if lengths[lengths > 20].sum() > 0.05 * len(line):
+        return 0
     return int((lengths <= 20).sum())

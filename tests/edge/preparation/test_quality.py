@@ -57,6 +57,9 @@ def test_a_scanner_s_black_border_and_a_table_cut_no_print():
     page[:12] = 0
     page[:, -9:] = 20
     assert cropped_edges(page) == 0
+    for y in range(0, page.shape[0], 7):
+        page[y : y + 4, : 2 + y % 3] = 0
+    assert cropped_edges(page) == 0
     assert cropped_edges(on_table(letter(), [[0.3, 0.1], [0.7, 0.1], [0.7, 0.9], [0.3, 0.9]])) == 0
 
 
