@@ -5,7 +5,7 @@
 `DIR` is a folder of datasets. `orientation_skew` is judged by angle; `camera_photos` by word recall, the raw photo
 against the prepared one in the same run; others by word F1, the same way. `--jitter` also reads each photo with a few
 rows and columns less, N times: single readings of a photo differ by some words between such copies, the mean hardly.
-Most bounds in `docferry_edge.preparation` were set on rendered pages and on every other photo (`TUNED`). Two were chosen
+Most bounds in `docferry_edge.preparation` were set on rendered pages and every other photo (`TUNED`). Two were chosen
 with all photos in view: the mix of the corrections of light, and the spread of slopes up to which a page is turned.
 """
 
