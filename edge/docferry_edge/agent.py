@@ -11,15 +11,16 @@ from pathlib import Path
 
 from docferry.client import Client, read_file
 from docferry.document import Document
-from docferry.errors import ConfigurationError, DocferryError, EngineError, InputError, StorageFull
+from docferry.errors import ConfigurationError, DocferryError, InputError, StorageFull
 from docferry.markdown import render
 from docferry.v1 import analysis_pb2
 from docferry.wire import document_to_proto
 from docferry_edge.camera import Picture, Watch
-from docferry_edge.capture import Found, Inbox
+from docferry_edge.capture import Found, Inbox, source_of
+from docferry_edge.entry import Entry, State, elapsed_ms
 from docferry_edge.examine import Examined
-from docferry_edge.outbox import READ_ATTEMPTS, Entry, Outbox, State
-from docferry_edge.pack import Identity, Pictures, pack
+from docferry_edge.outbox import READ_ATTEMPTS, Outbox
+from docferry_edge.pack import Identity, Pictures, pack, pack_original
 from docferry_edge.prepare import Frame
 from docferry_edge.route import Policy, plan
 from docferry_edge.uplink import Pace, Uplink
@@ -94,7 +95,7 @@ class Agent:
                     await asyncio.to_thread(self._capture, found)
                 except StorageFull as error:
                     if not self._full:
-                        _log.error("%s: not taken: %s", found.path, error)
+                        _log.error("%s: not taken: %s", found.name, error)
                     self._full = True
                     break
                 self._full = False
@@ -104,20 +105,30 @@ class Agent:
 
     def _capture(self, found: Found) -> None:
         now = time.time()
+        name = found.name
         try:
-            data = found.path.read_bytes() if found.path.stat().st_size == 0 else read_file(found.path)
+            data = read_file(found.path)
         except InputError as error:
             size = _size(found.path)
             if size is not None:
                 self._outbox.refuse(
-                    source=found.source, file_name=found.path.name, original_bytes=size, captured_at=now, error=error
+                    source=found.source, file_name=name, original_bytes=size, captured_at=now, error=error
                 )
             self._inbox.taken(found)
             return
-        self._outbox.capture(source=found.source, file_name=found.path.name, data=data, captured_at=now)
+        self._outbox.capture(source=found.source, file_name=name, data=data, captured_at=now)
         self._inbox.taken(found)
         if self._remove_captured:
+            self._remove(found)
+
+    def _remove(self, found: Found) -> None:
+        """Remove a captured file, unless it was written anew since: that content is a document of its own."""
+        if source_of(found.path) != found.source:
+            return
+        try:
             found.path.unlink(missing_ok=True)
+        except OSError as error:
+            _log.warning("%s: captured, but it cannot be removed: %s", found.name, error.strerror)
 
     async def _shoot_all(self, watch: Watch) -> None:
         failed = False
@@ -169,11 +180,8 @@ class Agent:
         document_id = entry.document_id
         attempt = self._outbox.begin_reading(document_id)
         if attempt > READ_ATTEMPTS:
-            error = EngineError(
-                f"{entry.file_name}: reading it has stopped the agent {READ_ATTEMPTS} times",
-                remedy="send the file to the cloud as it is, and report it",
-            )
-            self._outbox.failed(document_id, error)
+            # Not read here: the cloud must see it, whatever it is that stops the reader.
+            self._pack_original(entry)
             return
         try:
             self._examine_and_pack(entry, examiner)
@@ -183,18 +191,22 @@ class Agent:
         except DocferryError as error:
             self._outbox.failed(document_id, error)
         except Exception:  # noqa: BLE001 - a fault of ours on this document must not stop the others
-            # It is tried again up to READ_ATTEMPTS times, then given up with a reason.
+            # It is tried again up to READ_ATTEMPTS times, then the file goes up as it is.
             _log.exception("%s: reading failed (attempt %d)", entry.file_name, attempt)
+
+    def _pack_original(self, entry: Entry) -> None:
+        packed = pack_original(_identity(entry), self._outbox.image(entry.document_id))
+        answer = edge_answer(Document(())).SerializeToString()
+        self._outbox.packed(
+            entry.document_id, request=packed.request, parts=packed.parts, edge_answer=answer, timings={}
+        )
 
     def _examine_and_pack(self, entry: Entry, examiner: Examiner) -> None:
         data = self._outbox.image(entry.document_id)
-        waited = max(0.0, (time.time() - entry.captured_at) * 1000)
+        waited = elapsed_ms(entry) or 0.0
         examined = examiner(Frame(data, entry.file_name))
         chosen = plan(examined.assessment, self._policy, entry.document_id)
-        identity = Identity(
-            entry.request_id, entry.document_id, entry.file_name, entry.original_bytes, entry.captured_at
-        )
-        packed = pack(identity, examined, chosen, self._pictures)
+        packed = pack(_identity(entry), examined, chosen, self._pictures)
         self._outbox.packed(
             entry.document_id,
             request=packed.request,
@@ -206,15 +218,24 @@ class Agent:
     async def _tell_all(self) -> None:
         while True:
             self._changed.clear()
-            for entry in await asyncio.to_thread(self._outbox.untold):
-                self._report(entry)
-                await asyncio.to_thread(self._outbox.told, entry.document_id, entry.state)
+            try:
+                for entry in await asyncio.to_thread(self._outbox.untold):
+                    self._report(entry)
+                    await asyncio.to_thread(self._outbox.told, entry.document_id, entry.state)
+            except StorageFull as error:
+                _log.error("told, but not noted; it will be told again: %s", error)
+                await asyncio.sleep(1.0)
+                continue
             await self._changed.wait()
 
 
 def edge_answer(document: Document) -> analysis_pb2.Interpretation:
     """What the edge can say by itself."""
     return analysis_pb2.Interpretation(document=document_to_proto(document), markdown=render(document))
+
+
+def _identity(entry: Entry) -> Identity:
+    return Identity(entry.request_id, entry.document_id, entry.file_name, entry.original_bytes, entry.captured_at)
 
 
 def _size(path: Path) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,11 @@ class Found:
 
     path: Path
     source: str
+
+    @property
+    def name(self) -> str:
+        """The file's name as text: in another encoding than UTF-8 it would be taken by no database, log or wire."""
+        return readable(self.path)
 
 
 @dataclass(slots=True)
@@ -50,7 +56,7 @@ class Inbox:
         now = time.monotonic()
         present: dict[str, Path] = {}
         for path in paths:
-            source = _source(path)
+            source = source_of(path)
             if source:
                 present[source] = path
         self._seen = {source: self._seen.get(source, now) for source in present}
@@ -70,7 +76,7 @@ def _is_candidate(path: Path) -> bool:
     return not path.name.startswith(".") and not path.name.lower().endswith(_UNFINISHED)
 
 
-def _source(path: Path) -> str:
+def source_of(path: Path) -> str:
     """Identity of a file's content without reading it; empty for what is no file (any more)."""
     try:
         status = path.stat()
@@ -78,4 +84,9 @@ def _source(path: Path) -> str:
         return ""
     if not path.is_file():
         return ""
-    return f"{path.name}|{status.st_ino}|{status.st_size}|{status.st_mtime_ns}"
+    return f"{readable(path)}|{status.st_ino}|{status.st_size}|{status.st_mtime_ns}"
+
+
+def readable(path: Path) -> str:
+    """A path's last part with what is not UTF-8 replaced."""
+    return os.fsencode(path.name).decode("utf-8", "replace")

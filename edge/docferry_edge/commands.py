@@ -22,7 +22,8 @@ from docferry.v1 import analysis_pb2, analysis_service_pb2, envelope_pb2
 
 if TYPE_CHECKING:
     from docferry_edge.agent import Examiner
-    from docferry_edge.outbox import Entry
+    from docferry_edge.entry import Entry
+    from docferry_edge.outbox import Outbox
     from docferry_edge.settings import EdgeSettings
 
 edge_app = typer.Typer(help="The edge agent.", no_args_is_help=True)
@@ -63,8 +64,8 @@ def run(config: Config = None, json: Json = False) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     settings = edge_settings(load(SETTINGS, config))
 
-    def tell(entry: Entry) -> None:
-        tree = entry_tree(entry)
+    def tell(entry: Entry, outbox: Outbox) -> None:
+        tree = entry_tree(entry, outbox)
         if json:
             console.print_json(tree)
         else:
@@ -75,6 +76,27 @@ def run(config: Config = None, json: Json = False) -> None:
             console.print_json({"status": "ready", "inbox": str(settings.inbox)})
 
     asyncio.run(_run(settings, tell, ready))
+
+
+@edge_app.command("retry")
+def retry(
+    document: Annotated[str, typer.Argument(metavar="[ID]", help="A document id; without one, all.")] = "",
+    config: Config = None,
+) -> None:
+    """Let documents that failed or were refused go again. Stop the agent first."""
+    from docferry_edge.entry import State
+    from docferry_edge.outbox import Outbox
+    from docferry_edge.settings import SETTINGS, edge_settings
+
+    settings = edge_settings(load(SETTINGS, config))
+    outbox = Outbox(settings.state)
+    try:
+        entries = [outbox.get(document)] if document else outbox.in_state(State.FAILED, State.QUARANTINED)
+        for entry in entries:
+            again = outbox.retry(entry.document_id)
+            typer.echo(f"{entry.document_id}  {entry.file_name}  {'goes again' if again else 'nothing to go on'}")
+    finally:
+        outbox.close()
 
 
 def packer() -> Callable[[Path, envelope_pb2.Effort.ValueType], Any]:
@@ -110,30 +132,28 @@ def load_examiner(threads: int) -> Examiner:
     return lambda frame: examine(frame, reader, calibration)
 
 
-def entry_tree(entry: Entry) -> dict[str, Any]:
+def entry_tree(entry: Entry, outbox: Outbox) -> dict[str, Any]:
     """The JSON object of an outbox entry: the cloud's answer once it is there, before that the edge's own."""
     from docferry.wire import document_from_proto, route_from_proto
 
-    if entry.analysis is not None:
-        found = analysis_pb2.Analysis.FromString(entry.analysis)
-        return report.analysis(entry.file_name, found, timings=entry.timings)
     if entry.error:
-        return {
-            "file": entry.file_name,
-            "status": entry.state.value,
-            "document_id": entry.document_id,
-            "error": entry.error,
-        }
-    answer = analysis_pb2.Interpretation.FromString(entry.edge_answer or b"")
+        head = {"file": entry.file_name, "status": "failed", "document_id": entry.document_id}
+        return {**head, "quarantined": entry.state.value == "quarantined", "error": entry.error}
+    analysis = outbox.analysis(entry.document_id)
+    if analysis is not None:
+        found = analysis_pb2.Analysis.FromString(analysis)
+        return report.analysis(entry.file_name, found, timings=entry.timings)
+    answer = analysis_pb2.Interpretation.FromString(outbox.edge_answer(entry.document_id) or b"")
+    request = outbox.request(entry.document_id)
     route = None
-    if entry.request is not None:
-        request = analysis_service_pb2.SubmitRequest.FromString(entry.request)
-        route = route_from_proto(request.envelope.route)
+    if request is not None:
+        route = route_from_proto(analysis_service_pb2.SubmitRequest.FromString(request).envelope.route)
     return report.edge_reading(
         entry.file_name,
         entry.document_id,
         document_from_proto(answer.document),
         markdown=answer.markdown,
+        original_bytes=entry.original_bytes,
         route=route,
         timings=entry.timings,
     )
@@ -144,7 +164,8 @@ def _read_one(file: Path, examine: Examiner) -> dict[str, Any]:
     from docferry_edge.prepare import Frame
     from docferry_edge.route import Policy, plan
 
-    examined = examine(Frame(read_file(file), str(file)))
+    data = read_file(file)
+    examined = examine(Frame(data, str(file)))
     document_id = str(uuid.uuid4())
     document = examined.assessment.reading.document
     return report.edge_reading(
@@ -152,12 +173,13 @@ def _read_one(file: Path, examine: Examiner) -> dict[str, Any]:
         document_id,
         document,
         markdown=render(document),
+        original_bytes=len(data),
         route=plan(examined.assessment, Policy(audit_share=0.0), document_id).route,
         timings=examined.timings,
     )
 
 
-async def _run(settings: EdgeSettings, tell: Callable[[Entry], None], ready: Callable[[], None]) -> None:
+async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], ready: Callable[[], None]) -> None:
     from docferry_edge.agent import Agent
     from docferry_edge.camera import Watch, open_camera
     from docferry_edge.capture import Inbox
@@ -177,7 +199,7 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry], None], ready: Cal
                 inbox=Inbox(settings.inbox, settings.settle_s),
                 load_examiner=lambda: load_examiner(settings.threads),
                 client=client,
-                report=tell,
+                report=lambda entry: tell(entry, outbox),
                 ready=ready,
                 policy=settings.policy,
                 pictures=settings.pictures,

@@ -4,30 +4,33 @@ One SQLite file (WAL, synchronous=FULL) holds a row a document and what is still
 captured files until their document is settled. A document walks
 
     CAPTURED ── read ──> PACKED ── submit ──> SUBMITTED ── all parts ──> DELIVERED ── answer ──> SETTLED
-        └── cannot be read, or killed the agent three times ──> FAILED;  the cloud refused it ──> QUARANTINED
+        └── cannot be read ──> FAILED                    └── the cloud refused it ──> QUARANTINED
 
 and each step is one transaction, so that after a power cut it goes on from the last one. Request ids are made
-before the first step and what is sent is stored as bytes: a retry sends exactly the same.
+before the first step and what is sent is stored as bytes: a retry sends exactly the same. Only a settled document
+gives its space back: what FAILED or was QUARANTINED is kept until a person retries or removes it.
 """
 
 from __future__ import annotations
 
 import contextlib
-import enum
-import errno
 import json
 import os
 import sqlite3
 import threading
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from docferry.errors import ConfigurationError, DocferryError, NotFound, StorageFull
+from docferry_edge.durable import file_size, full_disk_named, lock_folder, write_durably
+from docferry_edge.entry import FINAL, UNSENT, Entry, OutboxPart, State, clock
 
 READ_ATTEMPTS = 3
 """A document whose reading has killed the agent this often is given up."""
+
+KEEP_ANSWERS = 1000
+"""Answers of so many settled documents are kept here; the cloud has them all."""
 
 _SCHEMA_VERSION = 1
 _SCHEMA = """
@@ -39,6 +42,7 @@ CREATE TABLE documents (
     file_name TEXT NOT NULL,
     original_bytes INTEGER NOT NULL,
     captured_at REAL NOT NULL,
+    captured_clock TEXT NOT NULL,
     state TEXT NOT NULL,
     read_attempts INTEGER NOT NULL DEFAULT 0,
     refusals INTEGER NOT NULL DEFAULT 0,
@@ -61,66 +65,6 @@ CREATE TABLE marks (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
 
 
-class State(enum.StrEnum):
-    """Where a document stands on this device."""
-
-    CAPTURED = "captured"
-    PACKED = "packed"
-    SUBMITTED = "submitted"
-    DELIVERED = "delivered"
-    SETTLED = "settled"
-    FAILED = "failed"
-    QUARANTINED = "quarantined"
-
-
-FINAL = frozenset({State.SETTLED, State.FAILED, State.QUARANTINED})
-"""States in which a document's captured file is no longer needed."""
-UNSENT = (State.PACKED, State.SUBMITTED)
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One document's row.
-
-    Attributes:
-        source: Identity of the captured file, so that it is not captured twice.
-        captured_at: Unix time by the device's own clock, which may be wrong.
-        read_attempts: How often its reading has begun.
-        refusals: How often the cloud has failed on it, while being reachable.
-        request: The serialized SubmitRequest, once packed.
-        edge_answer: The serialized Interpretation that the edge made.
-        analysis: The serialized Analysis that the cloud gave, once settled.
-        timings: Milliseconds since capture by step.
-        error: `{code, reason, remedy}`, or empty.
-        told: The last state that was reported to whoever listens.
-    """
-
-    document_id: str
-    request_id: str
-    source: str
-    file_name: str
-    original_bytes: int
-    captured_at: float
-    state: State
-    read_attempts: int
-    refusals: int
-    request: bytes | None
-    edge_answer: bytes | None
-    analysis_id: str
-    analysis: bytes | None
-    timings: dict[str, float]
-    error: dict[str, str]
-    told: str
-
-
-@dataclass(frozen=True, slots=True)
-class OutboxPart:
-    """A part announced in the request, to be sent by Supply."""
-
-    part_id: str
-    data: bytes
-
-
 _COLUMNS = ", ".join(Entry.__dataclass_fields__)
 
 
@@ -140,12 +84,12 @@ class Outbox:
         self._min_free_bytes = min_free_bytes
         self._spool.mkdir(parents=True, exist_ok=True)
         self._guard = threading.RLock()
-        self._lock_file = _lock(folder / "agent.lock")
+        self._lock_file = lock_folder(folder / "agent.lock")
         self._database = sqlite3.connect(
             folder / "outbox.sqlite", check_same_thread=False, isolation_level=None, timeout=10.0
         )
         self._database.row_factory = sqlite3.Row
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "journal_size_limit=4194304"):
             self._database.execute(f"PRAGMA {pragma}")
         self._migrate()
         self._sweep_spool()
@@ -166,14 +110,9 @@ class Outbox:
             return None
         self._make_sure_of_room(len(data))
         document_id = str(uuid.uuid4())
-        with _full_disk_named(self._folder):
-            _write_durably(self._spool / document_id, data)
-            with self._transaction() as database:
-                database.execute(
-                    "INSERT INTO documents (document_id, request_id, source, file_name, original_bytes, captured_at,"
-                    " state) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (document_id, str(uuid.uuid4()), source, file_name[:255], len(data), captured_at, State.CAPTURED),
-                )
+        with full_disk_named(self._folder):
+            write_durably(self._spool / document_id, data)
+        self._insert(document_id, source, file_name, len(data), captured_at)
         return self.get(document_id)
 
     def refuse(
@@ -183,12 +122,8 @@ class Outbox:
         if self._known(source):
             return
         document_id = str(uuid.uuid4())
-        with self._transaction() as database:
-            database.execute(
-                "INSERT INTO documents (document_id, request_id, source, file_name, original_bytes, captured_at,"
-                " state) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (document_id, str(uuid.uuid4()), source, file_name[:255], original_bytes, captured_at, State.CAPTURED),
-            )
+        with self._transaction():
+            self._insert(document_id, source, file_name, original_bytes, captured_at)
             self.failed(document_id, error)
 
     def get(self, document_id: str) -> Entry:
@@ -207,6 +142,10 @@ class Outbox:
         marks = ", ".join("?" * len(states))
         return self._select(f"state IN ({marks}) ORDER BY place LIMIT {int(limit)}", states)
 
+    def unsent(self) -> list[str]:
+        """Ids of all documents that are packed and not wholly delivered, oldest first."""
+        return self._ids(UNSENT)
+
     def untold(self) -> list[Entry]:
         """Documents whose present state has not been reported yet, oldest first."""
         return self._select("told <> state AND state NOT IN ('captured', 'submitted', 'delivered') ORDER BY place", ())
@@ -214,6 +153,18 @@ class Outbox:
     def image(self, document_id: str) -> bytes:
         """The captured file's bytes."""
         return (self._spool / document_id).read_bytes()
+
+    def request(self, document_id: str) -> bytes | None:
+        """The serialized SubmitRequest, from packing until the document is settled."""
+        return self._blob("request", document_id)
+
+    def edge_answer(self, document_id: str) -> bytes | None:
+        """The serialized Interpretation that the edge made."""
+        return self._blob("edge_answer", document_id)
+
+    def analysis(self, document_id: str) -> bytes | None:
+        """The serialized Analysis that the cloud gave."""
+        return self._blob("analysis", document_id)
 
     def begin_reading(self, document_id: str) -> int:
         """Note that reading begins, before it does; gives the number of this attempt, from 1."""
@@ -240,7 +191,7 @@ class Outbox:
         timings: dict[str, float],
     ) -> None:
         """Store what is to be sent; from now on the document goes up exactly like this."""
-        with _full_disk_named(self._folder), self._transaction() as database:
+        with self._transaction() as database:
             changed = database.execute(
                 "UPDATE documents SET state = ?, request = ?, edge_answer = ?, timings = ?"
                 " WHERE document_id = ? AND state = ?",
@@ -272,11 +223,39 @@ class Outbox:
 
     def settled(self, document_id: str, analysis: bytes, timings: dict[str, float]) -> None:
         """The answer has come; the captured file is no longer needed."""
-        self._finish(document_id, State.SETTLED, timings, analysis=analysis, error="{}")
+        with self._transaction() as database:
+            self._finish(document_id, State.SETTLED, timings, analysis=analysis, error="{}")
+            database.execute(
+                "UPDATE documents SET edge_answer = NULL, analysis = NULL WHERE state = ? AND place <="
+                " (SELECT place FROM documents WHERE state = ? ORDER BY place DESC LIMIT 1 OFFSET ?)",
+                (State.SETTLED, State.SETTLED, KEEP_ANSWERS),
+            )
+        self._drop(document_id)
 
     def failed(self, document_id: str, error: DocferryError, *, state: State = State.FAILED) -> None:
-        """The document cannot go on: FAILED here, or QUARANTINED by the cloud's refusal."""
+        """The document cannot go on: FAILED here, or QUARANTINED by the cloud's refusal. Everything is kept."""
         self._finish(document_id, state, {}, error=json.dumps(error.as_dict()))
+
+    def discarded(self, document_id: str, error: DocferryError) -> None:
+        """Somebody deleted the document in the cloud: nothing of it is kept here either."""
+        self._finish(document_id, State.FAILED, {}, error=json.dumps(error.as_dict()))
+        self._drop(document_id, answers=True)
+
+    def retry(self, document_id: str) -> bool:
+        """Let a failed or quarantined document go again from its last good step; False if there is nothing to go on."""
+        with self._transaction() as database:
+            row = database.execute(
+                "SELECT request IS NOT NULL FROM documents WHERE document_id = ? AND state IN (?, ?)",
+                (document_id, State.FAILED, State.QUARANTINED),
+            ).fetchone()
+            if row is None or not (row[0] or (self._spool / document_id).exists()):
+                return False
+            database.execute(
+                "UPDATE documents SET state = ?, error = '{}', refusals = 0, read_attempts = 0, told = ''"
+                " WHERE document_id = ?",
+                (State.PACKED if row[0] else State.CAPTURED, document_id),
+            )
+        return True
 
     def refused(self, document_id: str) -> int:
         """Note that the cloud, while reachable, failed on this document; gives how often by now."""
@@ -303,9 +282,13 @@ class Outbox:
             )
 
     def size(self) -> int:
-        """Bytes on the disk, all files of the outbox together."""
-        files = [*self._folder.glob("outbox.sqlite*"), *self._spool.iterdir()]
-        return sum(_file_size(file) for file in files)
+        """Bytes in use: captured files, and the database without the pages it has free."""
+        with self._guard:
+            pages, free, page = (
+                int(self._database.execute(f"PRAGMA {name}").fetchone()[0])
+                for name in ("page_count", "freelist_count", "page_size")
+            )
+        return (pages - free) * page + sum(file_size(file) for file in self._spool.iterdir())
 
     def _advance(
         self,
@@ -325,11 +308,44 @@ class Outbox:
             )
 
     def _finish(self, document_id: str, state: State, timings: dict[str, float], **values: str | bytes) -> None:
+        self._advance(document_id, state, tuple(set(State) - FINAL), timings, **values)
+
+    def _drop(self, document_id: str, *, answers: bool = False) -> None:
+        """Give back a finished document's space."""
+        columns = "request = NULL, edge_answer = NULL, analysis = NULL" if answers else "request = NULL"
         with self._transaction() as database:
-            self._advance(document_id, state, tuple(set(State) - FINAL), timings, **values)
-            database.execute("UPDATE documents SET request = NULL WHERE document_id = ?", (document_id,))
+            database.execute(
+                f"UPDATE documents SET {columns} WHERE document_id = ?",  # noqa: S608 - columns are ours
+                (document_id,),
+            )
             database.execute("DELETE FROM parts WHERE document_id = ?", (document_id,))
         (self._spool / document_id).unlink(missing_ok=True)
+
+    def _insert(self, document_id: str, source: str, file_name: str, size: int, captured_at: float) -> None:
+        values = (document_id, str(uuid.uuid4()), source, file_name[:255], size, captured_at, clock(), State.CAPTURED)
+        with self._transaction() as database:
+            database.execute(
+                "INSERT INTO documents (document_id, request_id, source, file_name, original_bytes, captured_at,"
+                " captured_clock, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                values,
+            )
+
+    def _ids(self, states: Sequence[State]) -> list[str]:
+        marks = ", ".join("?" * len(states))
+        with self._guard:
+            rows = self._database.execute(
+                f"SELECT document_id FROM documents WHERE state IN ({marks}) ORDER BY place",  # noqa: S608 - marks only
+                states,
+            ).fetchall()
+        return [str(row[0]) for row in rows]
+
+    def _blob(self, column: str, document_id: str) -> bytes | None:
+        with self._guard:
+            row = self._database.execute(
+                f"SELECT {column} FROM documents WHERE document_id = ?",  # noqa: S608 - columns are ours
+                (document_id,),
+            ).fetchone()
+        return None if row is None or row[0] is None else bytes(row[0])
 
     def _known(self, source: str) -> bool:
         with self._guard:
@@ -358,16 +374,22 @@ class Outbox:
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """One transaction; one inside another belongs to it."""
         with self._guard:
-            if self._database.in_transaction:
+            if self._inside():
                 yield self._database
                 return
-            self._database.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._database
-            except BaseException:
-                self._database.execute("ROLLBACK")
-                raise
-            self._database.execute("COMMIT")
+            with full_disk_named(self._folder):
+                self._database.execute("BEGIN IMMEDIATE")
+                try:
+                    yield self._database
+                    self._database.execute("COMMIT")
+                except BaseException:
+                    # On a full disk SQLite has rolled back by itself, and asking again would hide why.
+                    if self._inside():
+                        self._database.execute("ROLLBACK")
+                    raise
+
+    def _inside(self) -> bool:
+        return self._database.in_transaction
 
     def _migrate(self) -> None:
         version = self._database.execute("PRAGMA user_version").fetchone()[0]
@@ -383,7 +405,7 @@ class Outbox:
 
     def _sweep_spool(self) -> None:
         """Remove files of a capture or a finish that a power cut broke off: without a row, or no longer needed."""
-        needed = {entry.document_id for entry in self.in_state(*(set(State) - FINAL), limit=1 << 30)}
+        needed = set(self._ids(tuple(set(State) - {State.SETTLED})))
         for file in self._spool.iterdir():
             if file.name not in needed:
                 file.unlink()
@@ -393,57 +415,10 @@ class Outbox:
         if used + more > self._max_bytes:
             raise StorageFull(
                 f"{self._folder}: {used + more} bytes would pass the ceiling of {self._max_bytes}",
-                remedy="wait until documents were delivered, or raise storage.max_mb",
+                remedy="wait until documents were delivered, or raise state.max_mb",
             )
         disk = os.statvfs(self._folder)
         if disk.f_bavail * disk.f_frsize < self._min_free_bytes + more:
             raise StorageFull(
                 f"{self._folder}: the disk has less than {self._min_free_bytes} bytes left", remedy="free some space"
             )
-
-
-def _lock(path: Path) -> int:
-    import fcntl
-
-    handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise ConfigurationError(
-            f"{path.parent}: another agent is using this folder", remedy="stop it, or set another state folder"
-        ) from None
-    return handle
-
-
-def _write_durably(path: Path, data: bytes) -> None:
-    """Write, fsync, rename, fsync the folder: after a power cut the file is whole or not there."""
-    partial = path.with_name(f".{path.name}.part")
-    with partial.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.rename(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-@contextlib.contextmanager
-def _full_disk_named(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, sqlite3.OperationalError) as error:
-        full = getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT} or "disk is full" in str(error)
-        if not full:
-            raise
-        raise StorageFull(f"{folder}: the disk is full; nothing was taken", remedy="free some space") from None
-
-
-def _file_size(file: Path) -> int:
-    try:
-        return file.stat().st_size
-    except FileNotFoundError:
-        return 0

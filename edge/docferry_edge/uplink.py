@@ -14,9 +14,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from docferry.client import Client, finished
-from docferry.errors import Conflict, DocferryError, EnvelopeError, InputError, NotFound, Unavailable
+from docferry.errors import (
+    Conflict,
+    DocferryError,
+    EnvelopeError,
+    InputError,
+    NotFound,
+    StorageFull,
+    Unavailable,
+    UnsupportedVersion,
+)
 from docferry.v1 import analysis_pb2, event_pb2
-from docferry_edge.outbox import UNSENT, Entry, Outbox, State
+from docferry_edge.entry import FINAL, Entry, State, elapsed_ms
+from docferry_edge.outbox import Outbox
 
 _log = logging.getLogger(__name__)
 _CURSOR = "watch.resume_token"
@@ -29,13 +39,15 @@ class Pace:
     Attributes:
         first, longest: Seconds of the first and the longest pause; the real pause is drawn from 0 to that
             ("full jitter"), so that many devices do not come back at the same moment.
-        refusals: A document on which a reachable cloud fails this often is quarantined.
+        refusals: A document on which the cloud fails this often while it takes others is quarantined.
+        at_once: Documents sent at the same time.
         idle: Seconds between looks into the outbox when nothing wakes the uplink.
     """
 
     first: float = 0.5
     longest: float = 30.0
     refusals: int = 20
+    at_once: int = 4
     idle: float = 1.0
 
 
@@ -52,6 +64,8 @@ class Uplink:
         self._news = asyncio.Event()
         self._due: dict[str, tuple[float, int]] = {}
         self._reachable: bool | None = None
+        self._delivered = 0
+        self._failed_at: dict[str, int] = {}
 
     def wake(self) -> None:
         """There is something to send."""
@@ -66,45 +80,68 @@ class Uplink:
     async def _send_all(self) -> None:
         while True:
             self._news.clear()
-            entries = await asyncio.to_thread(self._outbox.in_state, *UNSENT)
-            now = time.monotonic()
-            for entry in entries:
-                if self._due.get(entry.document_id, (0.0, 0))[0] <= now:
-                    await self._send(entry)
-            pause = self._pace.idle
-            if self._due:
-                soonest = min(due for due, _ in self._due.values())
-                pause = min(pause, max(0.02, soonest - time.monotonic()))
+            try:
+                pause = await self._send_due()
+            except StorageFull as error:
+                _log.error("sending waits: %s", error)
+                pause = self._pace.idle
             try:
                 async with asyncio.timeout(pause):
                     await self._news.wait()
             except TimeoutError:
                 continue
 
-    async def _send(self, entry: Entry) -> None:
+    async def _send_due(self) -> float:
+        """Send what is due; gives the seconds until the next look."""
+        unsent = await asyncio.to_thread(self._outbox.unsent)
+        alive = set(unsent)
+        self._due = {document_id: due for document_id, due in self._due.items() if document_id in alive}
+        now = time.monotonic()
+        due = [document_id for document_id in unsent if self._due.get(document_id, (0.0, 0))[0] <= now]
+        # While the cloud is away one document at a time finds out whether it is back.
+        width = 1 if self._reachable is False else self._pace.at_once
+        for start in range(0, len(due), width):
+            await asyncio.gather(*(self._send(document_id) for document_id in due[start : start + width]))
+            if self._reachable is False:
+                break
+        if not self._due:
+            return self._pace.idle
+        soonest = min(when for when, _ in self._due.values()) - time.monotonic()
+        return min(self._pace.idle, max(0.02, soonest))
+
+    async def _send(self, document_id: str) -> None:
+        entry = await asyncio.to_thread(self._outbox.get, document_id)
         try:
             await self._deliver(entry)
+        except UnsupportedVersion as error:
+            # The ends speak different versions until one is updated: that is the link's fault, not the document's.
+            self._postpone(document_id, error)
         except (EnvelopeError, InputError, Conflict) as error:
             # Trying again would give the same answer: set it aside with its reason and go on with the rest.
-            _log.warning("document %s: the cloud refused it: %s", entry.document_id, error)
-            await asyncio.to_thread(self._outbox.failed, entry.document_id, error, state=State.QUARANTINED)
-            self._due.pop(entry.document_id, None)
-            self._changed(entry.document_id)
+            _log.warning("document %s: the cloud refused it: %s", document_id, error)
+            await self._set_aside(document_id, error)
         except DocferryError as error:
-            await self._postpone(entry, error)
+            if isinstance(error, Unavailable):
+                self._seen(reachable=False, why=str(error))
+            if type(error) is DocferryError and await self._is_to_blame(document_id):
+                await self._set_aside(document_id, error)
+            else:
+                self._postpone(document_id, error)
         else:
-            self._due.pop(entry.document_id, None)
-            self._changed(entry.document_id)
+            self._delivered += 1
+            self._due.pop(document_id, None)
+            self._changed(document_id)
 
     async def _deliver(self, entry: Entry) -> None:
         document_id = entry.document_id
-        if entry.request is None:
-            raise AssertionError(f"{document_id} is {entry.state} without a request")
+        request = await asyncio.to_thread(self._outbox.request, document_id)
+        if request is None:
+            return  # settled meanwhile
         # Submitting again is how a resend learns what is still wanted: same bytes, same analysis.
-        analysis = await self._client.submit(entry.request)
+        analysis = await self._client.submit(request)
         self._seen(reachable=True)
         if entry.state is State.PACKED:
-            timings = {"ack": _since(entry)}
+            timings = _elapsed("ack", entry)
             await asyncio.to_thread(self._outbox.submitted, document_id, analysis.analysis_id, timings)
         for want in analysis.wants:
             data = await asyncio.to_thread(self._outbox.part, document_id, want.part_id)
@@ -113,19 +150,23 @@ class Uplink:
                     f"the cloud wants part {want.part_id}, which is not here", remedy="capture the document again"
                 )
             await self._client.supply(analysis.analysis_id, want.part_id, data, offset=want.received)
-        await asyncio.to_thread(self._outbox.delivered, document_id, {"delivered": _since(entry)})
+        await asyncio.to_thread(self._outbox.delivered, document_id, _elapsed("delivered", entry))
 
-    async def _postpone(self, entry: Entry, error: DocferryError) -> None:
-        document_id = entry.document_id
-        if isinstance(error, Unavailable):
-            self._seen(reachable=False, why=str(error))
-        elif type(error) is DocferryError:
-            # INTERNAL: the cloud answered and failed. That may be this document's fault.
-            refusals = await asyncio.to_thread(self._outbox.refused, document_id)
-            if refusals >= self._pace.refusals:
-                await asyncio.to_thread(self._outbox.failed, document_id, error, state=State.QUARANTINED)
-                self._changed(document_id)
-                return
+    async def _is_to_blame(self, document_id: str) -> bool:
+        """Whether an INTERNAL answer is this document's fault: again and again, while others got through between."""
+        others = self._delivered
+        if self._failed_at.get(document_id) == others:
+            return False
+        self._failed_at[document_id] = others
+        return await asyncio.to_thread(self._outbox.refused, document_id) >= self._pace.refusals
+
+    async def _set_aside(self, document_id: str, error: DocferryError) -> None:
+        await asyncio.to_thread(self._outbox.failed, document_id, error, state=State.QUARANTINED)
+        self._due.pop(document_id, None)
+        self._failed_at.pop(document_id, None)
+        self._changed(document_id)
+
+    def _postpone(self, document_id: str, error: DocferryError) -> None:
         tries = self._due.get(document_id, (0.0, 0))[1]
         ceiling = min(self._pace.longest, self._pace.first * 2**tries)
         pause = max(getattr(error, "retry_after", 0.0), random.uniform(0, ceiling))  # noqa: S311 - jitter, no secret
@@ -140,48 +181,61 @@ class Uplink:
                 async for event in self._client.watch(token):
                     await self._fetch(event)
                     await asyncio.to_thread(self._outbox.set_mark, _CURSOR, event.resume_token)
+            except StorageFull as error:
+                _log.error("answers wait: %s", error)
+                await asyncio.sleep(self._pace.idle)
             except DocferryError as error:
                 # History gone, a token that is no longer taken, a server fault: ask for what is missing, then go on.
                 _log.warning("watching stopped: %s", error)
                 await self._catch_up()
-                await asyncio.to_thread(self._outbox.set_mark, _CURSOR, "")
                 await asyncio.sleep(random.uniform(0, self._pace.longest))  # noqa: S311 - jitter, no secret
 
     async def _fetch(self, event: event_pb2.Event) -> None:
-        if not finished(event.state):
+        deleted = event.type == event_pb2.Event.TYPE_DELETED
+        if not deleted and not finished(event.state):
             return
         try:
             entry = await asyncio.to_thread(self._outbox.get, event.document_id)
         except NotFound:
             return  # another device's document
-        if entry.state in {State.SETTLED, State.FAILED, State.QUARANTINED}:
+        if entry.state is State.SETTLED or (entry.state in FINAL and not deleted):
             return
-        while True:
+        while not deleted:
             try:
                 analysis = await self._client.get(event.analysis_id)
             except Unavailable:
                 await asyncio.sleep(random.uniform(0, self._pace.first))  # noqa: S311 - jitter, no secret
-            except NotFound as error:  # deleted since: no answer will come
-                await asyncio.to_thread(self._outbox.failed, entry.document_id, error)
-                self._changed(entry.document_id)
-                return
+            except NotFound:
+                break  # deleted since
             else:
                 await self._settle(entry, analysis)
                 return
+        error = NotFound(
+            f"{entry.file_name}: the analysis was deleted in the cloud", remedy="capture the document again if needed"
+        )
+        await asyncio.to_thread(self._outbox.discarded, entry.document_id, error)
+        self._changed(entry.document_id)
 
     async def _settle(self, entry: Entry, analysis: analysis_pb2.Analysis) -> None:
         if not finished(analysis.state):
             return
-        timings = {"event": _since(entry)}
-        await asyncio.to_thread(self._outbox.settled, entry.document_id, analysis.SerializeToString(), timings)
+        raw = analysis.SerializeToString()
+        await asyncio.to_thread(self._outbox.settled, entry.document_id, raw, _elapsed("event", entry))
         self._changed(entry.document_id)
 
     async def _catch_up(self) -> None:
-        for entry in await asyncio.to_thread(self._outbox.in_state, State.SUBMITTED, State.DELIVERED):
-            try:
-                await self._settle(entry, await self._client.get(entry.analysis_id))
-            except DocferryError as error:
-                _log.info("document %s: no answer yet: %s", entry.document_id, error)
+        """Ask for every answer that is still out, and follow the log from its beginning again."""
+        try:
+            for entry in await asyncio.to_thread(self._outbox.in_state, State.SUBMITTED, State.DELIVERED):
+                try:
+                    await self._settle(entry, await self._client.get(entry.analysis_id))
+                except StorageFull:
+                    raise
+                except DocferryError as error:
+                    _log.info("document %s: no answer yet: %s", entry.document_id, error)
+            await asyncio.to_thread(self._outbox.set_mark, _CURSOR, "")
+        except StorageFull as error:
+            _log.error("answers wait: %s", error)
 
     def _seen(self, *, reachable: bool, why: str = "") -> None:
         """Log when the link comes or goes, once."""
@@ -194,6 +248,6 @@ class Uplink:
             _log.warning("the cloud cannot be reached; documents are kept and sent later: %s", why)
 
 
-def _since(entry: Entry) -> float:
-    """Milliseconds since capture by the wall clock, never negative."""
-    return max(0.0, (time.time() - entry.captured_at) * 1000)
+def _elapsed(step: str, entry: Entry) -> dict[str, float]:
+    ms = elapsed_ms(entry)
+    return {} if ms is None else {step: round(ms, 1)}

@@ -32,7 +32,7 @@ from docferry.channel import (
     open_channel,
 )
 from docferry.envelope import MAX_PART_BYTES
-from docferry.errors import DocferryError, ImageTooLarge, NotFound, Unavailable, UnreadableImage
+from docferry.errors import EnvelopeError, ImageTooLarge, NotFound, Unavailable, UnreadableImage
 from docferry.status import error_from_rpc
 from docferry.v1 import analysis_pb2, analysis_service_pb2, envelope_pb2, event_pb2
 
@@ -102,8 +102,9 @@ class Client:
             response = await self._call("Supply", request, analysis_service_pb2.SupplyResponse)
             sent += len(request)
             if response.received <= offset and response.received < len(data):
-                raise Unavailable(
-                    f"the service took no bytes of part {part_id} at {offset}", remedy="send the part again"
+                raise EnvelopeError(
+                    f"part {part_id}: its {len(data)} bytes do not match the sha256 the envelope announced",
+                    remedy="capture the document again",
                 )
             offset = response.received
             if progress is not None:
@@ -150,16 +151,21 @@ class Client:
                 resume_token=resume_token, analysis_id=analysis_id, live_only=live_only
             )
             try:
+                heard = False
                 async for response in self._stream("Watch", request):
-                    pause, live_only = _FIRST_PAUSE_S, False
+                    pause, live_only, heard = _FIRST_PAUSE_S, False, True
                     if response.HasField("heartbeat"):
                         resume_token = response.heartbeat.resume_token
                         continue
                     yield response.event
                     resume_token = response.event.resume_token
+                if heard:
+                    continue  # ended at its age: go on at once
             except Unavailable:
-                await asyncio.sleep(random.uniform(0, pause))  # noqa: S311 - jitter, not a secret
-                pause = min(2 * pause, _LONGEST_PAUSE_S)
+                pass
+            # A broken stream, or one that a proxy closes before it says anything.
+            await asyncio.sleep(random.uniform(0, pause))  # noqa: S311 - jitter, not a secret
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
 
     async def wait(self, analysis_id: str, *, within: float = 300.0) -> analysis_pb2.Analysis:
         """The finished analysis.
@@ -170,7 +176,7 @@ class Client:
         try:
             async with asyncio.timeout(within):
                 async for event in self.watch(analysis_id=analysis_id):
-                    if event.state in _FINISHED:
+                    if event.state in _FINISHED or event.type == event_pb2.Event.TYPE_DELETED:
                         break
                 return await self.get(analysis_id)
         except TimeoutError:
@@ -257,4 +263,4 @@ def read_file(path: Path) -> bytes:
     return data
 
 
-__all__ = ["Client", "DocferryError", "finished", "original_envelope", "read_file"]
+__all__ = ["Client", "finished", "original_envelope", "read_file"]

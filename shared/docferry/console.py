@@ -14,7 +14,8 @@ from rich.text import Text
 
 def print_json(tree: dict[str, Any]) -> None:
     """One compact JSON object on a line of its own, at once."""
-    sys.stdout.write(json.dumps(tree, ensure_ascii=False, separators=(",", ":")) + "\n")
+    text = json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    sys.stdout.write(_printable(text) + "\n")
     sys.stdout.flush()
 
 
@@ -36,14 +37,14 @@ def progress() -> Progress:
 def print_document(tree: dict[str, Any]) -> None:
     """A document's answer for a person. Everything read from paper is printed as plain text."""
     console = Console(highlight=False, soft_wrap=True)
-    head = Text(str(tree.get("file", "")), style="bold")
+    head = Text(_printable(str(tree.get("file", ""))), style="bold")
     head.append(f"  {tree['status']}", style="green" if tree["status"] in {"done", "read"} else "red")
     if "engine" in tree:
         note = "the edge's own answer" if tree["engine"] == "edge" else f"version {tree['version']}, {tree['engine']}"
         head.append(f"  ({note})", style="dim")
     console.print(head)
     if "error" in tree:
-        console.print(Text(f"  {tree['error']['code']}: {tree['error']['reason']}"))
+        console.print(Text(_printable(f"  {tree['error']['code']}: {tree['error']['reason']}")))
         console.print(Text(f"  {tree['error']['remedy']}", style="dim"))
     table = Table.grid(padding=(0, 2))
     for field in tree.get("fields", ()):
@@ -53,6 +54,11 @@ def print_document(tree: dict[str, Any]) -> None:
         console.print(table)
     for line in _facts(tree):
         console.print(Text(f"  {line}"))
+
+
+def _printable(text: str) -> str:
+    """File names in another encoding reach Python with surrogates, which no stream takes."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _facts(tree: dict[str, Any]) -> list[str]:

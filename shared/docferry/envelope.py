@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import uuid
 
@@ -11,6 +12,7 @@ from docferry.errors import EnvelopeError, EnvelopeTooLarge, UnsupportedVersion
 from docferry.v1 import envelope_pb2 as pb
 
 MAX_PARTS = 256
+MAX_REASONS = 32
 MAX_PART_BYTES = 64 << 20
 """Largest announced part."""
 
@@ -44,6 +46,7 @@ def check_envelope(envelope: pb.Envelope) -> None:
     _check_uuid("document_id", envelope.document_id)
     _check_known("effort", envelope.effort, pb.Effort.values())
     _check_known("route.decision", envelope.route.decision, pb.RouteDecision.values())
+    _check_route(envelope.route)
     if len(envelope.file_name) > 255:
         raise EnvelopeError("file_name is longer than 255 characters", remedy="shorten it", field="file_name")
     if len(envelope.parts) > MAX_PARTS:
@@ -60,6 +63,19 @@ def check_envelope(envelope: pb.Envelope) -> None:
 def part_name(kind: pb.PartKind.ValueType) -> str:
     """A part kind as it stands in the traffic account: overview, crop, page, original."""
     return pb.PartKind.Name(kind).removeprefix("PART_KIND_").lower()
+
+
+def _check_route(route: pb.Route) -> None:
+    numbers = [route.risk, route.target_risk, *(reason.value for reason in route.reasons)]
+    if not all(map(math.isfinite, numbers)):
+        raise EnvelopeError("the route holds a number that is none", remedy="send finite numbers", field="route")
+    long = any(len(reason.code) > 64 or len(reason.detail) > 500 for reason in route.reasons)
+    if long or len(route.reasons) > MAX_REASONS:
+        raise EnvelopeTooLarge(
+            "the route's reasons are too many or too long",
+            remedy=f"at most {MAX_REASONS}, with codes of 64 and details of 500 characters",
+            field="route.reasons",
+        )
 
 
 def _check_part(place: str, part: pb.Part, seen: set[str]) -> None:

@@ -30,6 +30,10 @@ from docferry.wire import (
 GRID = 4096
 """Steps a page is divided into, both ways."""
 MAX_PAGES = 200
+MAX_LINES = 20_000
+MAX_FIELDS = 200
+_MAX_NAME = 64
+_MAX_VALUE = 4000
 _LEVEL = 19
 
 
@@ -75,6 +79,7 @@ def unpack_reading(payload: pb.Payload, limits: Limits | None = None) -> Reading
             remedy=f"send at most {MAX_PAGES}",
             field="structure",
         )
+    _check_extent(packed)
     provenance = f"edge:{packed.reader}"
     return Reading(
         document=Document(
@@ -83,6 +88,28 @@ def unpack_reading(payload: pb.Payload, limits: Limits | None = None) -> Reading
         ),
         reader=packed.reader,
     )
+
+
+def _check_extent(packed: pb.PackedReading) -> None:
+    """Bound what a small message could be blown up to: the reader's name, for one, stands in every line."""
+    lines = sum(sum(page.region_lines) for page in packed.pages) + sum(len(page.region_types) for page in packed.pages)
+    values = (value for field in packed.fields for value in (field.name, field.value, field.normalized))
+    hints = (page.quality.hint for page in packed.pages)
+    within = {
+        "reader": len(packed.reader) <= _MAX_NAME,
+        "pages": lines <= MAX_LINES,
+        "fields": len(packed.fields) <= MAX_FIELDS
+        and all(len(value) <= _MAX_VALUE for value in values)
+        and all(len(field.evidence) <= MAX_FIELDS for field in packed.fields),
+        "quality.hint": all(len(hint) <= _MAX_VALUE for hint in hints),
+    }
+    for name, good in within.items():
+        if not good:
+            raise EnvelopeTooLarge(
+                f"the structure's {name} holds more than a document does",
+                remedy=f"at most {MAX_LINES} lines, {MAX_FIELDS} fields, {_MAX_NAME} characters of a reader's name",
+                field=f"structure.{name}",
+            )
 
 
 def decode(payload: pb.Payload, limits: Limits) -> bytes:

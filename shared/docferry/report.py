@@ -5,6 +5,7 @@ Keys are stable; more may be added. Geometry is relative 0..1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from docferry.errors import DocferryError
 from docferry.route import Route
 from docferry.status import error_of
 from docferry.v1 import analysis_pb2
-from docferry.wire import document_from_proto, route_from_proto
+from docferry.wire import box_from_proto, document_from_proto, route_from_proto
 
 Tree = dict[str, Any]
 
@@ -38,6 +39,7 @@ def edge_reading(
     document: Document,
     *,
     markdown: str,
+    original_bytes: int,
     route: Route | None = None,
     timings: Mapping[str, float] | None = None,
 ) -> Tree:
@@ -53,8 +55,10 @@ def edge_reading(
         "summary": "",
         "answers": [],
         "route": _route(route) if route is not None else None,
+        "traffic": {"original_bytes": original_bytes, "sent_bytes": 0, "parts": []},
         "timings_ms": _rounded(timings or {}),
         "versions": [{"version": 1, "engine": "edge"}],
+        "notified": [],
     }
 
 
@@ -73,6 +77,8 @@ def analysis(
         "document_id": found.document_id,
         "analysis_id": found.analysis_id,
     }
+    empty = {"version": 0, "engine": "", "pages": [], "fields": [], "markdown": "", "summary": "", "answers": []}
+    tree |= empty
     if found.versions:
         newest = found.versions[-1]
         content = newest.interpretation
@@ -83,7 +89,14 @@ def analysis(
             "markdown": content.markdown,
             "summary": content.summary,
             "answers": [
-                {"question": a.question, "answer": a.answer, "confidence": round(a.confidence, 4)}
+                {
+                    "question": a.question,
+                    "answer": a.answer,
+                    "confidence": _number(a.confidence),
+                    "evidence": [
+                        {"page": e.page, "box": _numbers(box_from_proto(e.box)), "line": e.line_id} for e in a.evidence
+                    ],
+                }
                 for a in content.answers
             ],
         }
@@ -165,7 +178,9 @@ def _route(route: Route) -> Tree:
 
 
 def _number(value: Any) -> Any:
-    return round(value, 5) if isinstance(value, float) else value
+    if not isinstance(value, float):
+        return value
+    return round(value, 5) if math.isfinite(value) else None
 
 
 def _numbers(values: Iterable[float]) -> list[float]:

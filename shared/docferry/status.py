@@ -37,14 +37,15 @@ _CODES: dict[type[errors.DocferryError], grpc.StatusCode] = {
 }
 _BY_REASON: dict[str, type[errors.DocferryError]] = {error.code: error for error in _CODES}
 
-# What a status without our ErrorInfo means: it comes from gRPC itself or from a proxy on the way.
-_BY_CODE: dict[grpc.StatusCode, type[errors.DocferryError]] = {
-    grpc.StatusCode.UNAVAILABLE: errors.Unavailable,
-    grpc.StatusCode.DEADLINE_EXCEEDED: errors.Unavailable,
-    grpc.StatusCode.RESOURCE_EXHAUSTED: errors.EnvelopeTooLarge,
-    grpc.StatusCode.UNAUTHENTICATED: errors.Unauthenticated,
-    grpc.StatusCode.NOT_FOUND: errors.NotFound,
-    grpc.StatusCode.UNIMPLEMENTED: errors.Unimplemented,
+# What a status without our ErrorInfo means: it comes from gRPC itself or from a proxy on the way, so it says nothing
+# about the request. None of these may condemn a document.
+_BY_CODE: dict[grpc.StatusCode, tuple[type[errors.DocferryError], str]] = {
+    grpc.StatusCode.UNAVAILABLE: (errors.Unavailable, "check the address and that the service is running"),
+    grpc.StatusCode.DEADLINE_EXCEEDED: (errors.Unavailable, "try again; the link or the service is slow"),
+    grpc.StatusCode.NOT_FOUND: (errors.Unavailable, "check the address: something else answers there"),
+    grpc.StatusCode.UNAUTHENTICATED: (errors.Unauthenticated, "check the token"),
+    grpc.StatusCode.PERMISSION_DENIED: (errors.Unauthenticated, "check the token"),
+    grpc.StatusCode.UNIMPLEMENTED: (errors.Unimplemented, "update the service, or check the address"),
 }
 _DETAILS_KEY = "grpc-status-details-bin"
 
@@ -106,10 +107,11 @@ def error_from_rpc(failure: grpc.aio.AioRpcError) -> errors.DocferryError:
                 return error_of(status_pb2.Status.FromString(bytes(value)))  # type: ignore[arg-type]
             except DecodeError:
                 break
-    kind = _BY_CODE.get(failure.code(), errors.DocferryError)
-    detail = failure.details() or failure.code().name
-    remedy = "check the address and that the service is running" if kind is errors.Unavailable else ""
-    return kind(f"{failure.code().name}: {detail}", remedy=remedy)
+    reason = f"{failure.code().name}: {failure.details() or 'no details'}"
+    if failure.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:
+        return errors.Overloaded(reason, retry_after=1.0)
+    kind, remedy = _BY_CODE.get(failure.code(), (errors.DocferryError, "try again; if it stays, see the service's log"))
+    return kind(reason, remedy=remedy)
 
 
 def _short(text: str) -> str:

@@ -24,6 +24,7 @@ class FakeCloud(analysis_service_pb2_grpc.AnalysisServiceServicer):
 
     before: Callable[[str, object], Awaitable[None]] | None = None
     after: Callable[[str, object], Awaitable[None]] | None = None
+    proxy: Callable[[object, grpc.aio.ServicerContext], Awaitable[None]] | None = None
     bodies: dict[str, bytes] = field(default_factory=dict)
     analyses: dict[str, Analysis] = field(default_factory=dict)
     parts: dict[tuple[str, str], bytes] = field(default_factory=dict)
@@ -32,6 +33,8 @@ class FakeCloud(analysis_service_pb2_grpc.AnalysisServiceServicer):
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def Submit(self, request, context):
+        if self.proxy is not None:
+            await self.proxy(request, context)
         await self._at("before", "Submit", request, context)
         raw = request.SerializeToString(deterministic=True)
         self.submits.append(raw)
@@ -86,8 +89,8 @@ class FakeCloud(analysis_service_pb2_grpc.AnalysisServiceServicer):
                 yield analysis_service_pb2.AnalysisServiceWatchResponse(event=event)
             await self.news.wait()
 
-    def finish(self, document_id: str) -> None:
-        """The analysis of this document has succeeded: store it and tell whoever watches."""
+    def finish(self, document_id: str, kind: event_pb2.Event.Type.ValueType = event_pb2.Event.TYPE_SUCCEEDED) -> None:
+        """The analysis of this document has ended: store it and tell whoever watches."""
         analysis = next(found for found in self.analyses.values() if found.document_id == document_id)
         analysis.state = Analysis.STATE_SUCCEEDED
         analysis.versions.add(version=1, engine="pipeline")
@@ -96,7 +99,7 @@ class FakeCloud(analysis_service_pb2_grpc.AnalysisServiceServicer):
                 event_id=f"event-{len(self.log)}",
                 sequence=len(self.log) + 1,
                 resume_token=str(len(self.log) + 1),
-                type=event_pb2.Event.TYPE_SUCCEEDED,
+                type=kind,
                 analysis_id=analysis.analysis_id,
                 document_id=document_id,
                 state=analysis.state,

@@ -16,12 +16,14 @@ import pytest
 from docferry.client import Client
 from docferry.document import Document, Line, Page, Reading, Region, RegionType
 from docferry.errors import ConfigurationError, UnreadableImage
+from docferry.v1 import analysis_service_pb2, envelope_pb2
 from docferry_edge.agent import Agent
 from docferry_edge.assess import assess
 from docferry_edge.camera import Picture, Watch
 from docferry_edge.capture import Inbox
+from docferry_edge.entry import Entry, State
 from docferry_edge.examine import Examined, default_calibration
-from docferry_edge.outbox import Entry, Outbox, State
+from docferry_edge.outbox import Outbox
 from docferry_edge.pack import Pictures
 from docferry_edge.prepare import Frame, PageImage
 from docferry_edge.route import Policy
@@ -121,13 +123,51 @@ async def test_a_damaged_file_is_told_with_its_reason_and_the_next_goes_on(tmp_p
     assert len(link.cloud.analyses) == 1
 
 
-async def test_a_fault_of_ours_is_tried_again_then_given_up_with_a_reason(tmp_path: Path, link) -> None:
-    told: list[Entry] = []
+async def test_a_fault_of_ours_is_tried_again_then_the_file_goes_up_as_it_is(tmp_path: Path, link) -> None:
     put(tmp_path, "a.jpg", b"bug")
-    async with running(tmp_path, link.port, told):
-        await until(lambda: bool(told))
-    assert told[0].state is State.FAILED
-    assert told[0].error["code"] == "ENGINE"
+    async with running(tmp_path, link.port, []) as outbox:
+        await until(lambda: bool(outbox.in_state(State.DELIVERED)))
+    (body,) = link.cloud.bodies.values()
+    envelope = analysis_service_pb2.SubmitRequest.FromString(body).envelope
+    assert envelope.parts[0].data == b"bug"
+    assert envelope.route.decision == envelope_pb2.ROUTE_DECISION_ORIGINAL
+    assert envelope.route.reasons[0].code == "READER_STOPPED"
+    assert not envelope.HasField("structure")
+
+
+async def test_a_file_that_cannot_be_handled_stops_nothing(tmp_path: Path, link, monkeypatch) -> None:
+    put(tmp_path, "good.jpg", b"good")
+    (tmp_path / "inbox" / "empty.jpg").write_bytes(b"")
+    (tmp_path / "inbox" / os.fsdecode(b"caf\xe9.jpg")).write_bytes(b"good")
+    real = Path.unlink
+
+    def denied(path: Path, missing_ok: bool = False) -> None:
+        if path.parent.name == "inbox":
+            raise PermissionError(13, "Permission denied")
+        real(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", denied)
+    told: list[Entry] = []
+    async with running(tmp_path, link.port, told, remove_captured=True) as outbox:
+        await until(lambda: len(outbox.in_state(State.DELIVERED)) == 2 and bool(outbox.in_state(State.FAILED)))
+        names = {entry.file_name for entry in outbox.in_state(State.DELIVERED)}
+    assert names == {"good.jpg", "caf\ufffd.jpg"}
+
+
+async def test_content_written_anew_under_a_captured_name_is_not_removed(tmp_path: Path, link, monkeypatch) -> None:
+    put(tmp_path, "a.jpg", b"good one")
+    capture = Outbox.capture
+
+    def then_overwritten(self, **values):
+        entry = capture(self, **values)
+        if values["data"] == b"good one":
+            put(tmp_path, "a.jpg", b"good two!")
+        return entry
+
+    monkeypatch.setattr(Outbox, "capture", then_overwritten)
+    async with running(tmp_path, link.port, [], remove_captured=True) as outbox:
+        await until(lambda: len(outbox.in_state(State.DELIVERED)) == 2)
+    assert len(link.cloud.analyses) == 2
 
 
 async def test_at_the_ceiling_files_wait_in_the_inbox_until_there_is_room(tmp_path: Path, link) -> None:
@@ -142,7 +182,7 @@ async def test_at_the_ceiling_files_wait_in_the_inbox_until_there_is_room(tmp_pa
         await until(lambda: len(outbox.in_state(*State)) == 2)
 
 
-def test_a_document_that_kills_the_agent_again_and_again_is_given_up(tmp_path: Path) -> None:
+def test_a_document_that_kills_the_agent_again_and_again_goes_up_as_it_is(tmp_path: Path) -> None:
     program = textwrap.dedent("""
         import asyncio, os, signal, sys
         from pathlib import Path
@@ -172,7 +212,7 @@ def test_a_document_that_kills_the_agent_again_and_again_is_given_up(tmp_path: P
     command = [sys.executable, "-c", program, str(tmp_path)]
     ends = [subprocess.run(command, check=False, capture_output=True, text=True, timeout=60) for _ in range(4)]
     assert [end.returncode for end in ends] == [-signal.SIGKILL] * 3 + [0], ends[-1].stderr
-    assert ends[-1].stdout == "failed\n"
+    assert ends[-1].stdout == "packed\n"
 
 
 @pytest.mark.parametrize("name", ["umlaut-ä.jpg", "空.jpg", "with space.jpg", "x" * 200 + ".jpg"])

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from docferry.errors import ConfigurationError, Conflict, NotFound, StorageFull, UnreadableImage
-from docferry_edge.outbox import Entry, Outbox, OutboxPart, State
+from docferry_edge.entry import Entry, OutboxPart, State
+from docferry_edge.outbox import KEEP_ANSWERS, Outbox
 
 
 @pytest.fixture
@@ -59,7 +60,8 @@ def test_a_document_walks_forward_only(outbox: Outbox) -> None:
     pack(outbox, entry)
     outbox.failed(entry.document_id, Conflict("late", remedy="none"))
     done = outbox.get(entry.document_id)
-    assert (done.state, done.analysis_id, done.analysis) == (State.SETTLED, "analysis-1", b"analysis")
+    assert (done.state, done.analysis_id) == (State.SETTLED, "analysis-1")
+    assert outbox.analysis(entry.document_id) == b"analysis"
     assert done.timings == {"read": 12.5, "ack": 20.0, "event": 30.0}
     assert done.error == {}
 
@@ -76,7 +78,8 @@ def test_a_settled_document_frees_its_space(outbox: Outbox, tmp_path: Path) -> N
     pack(outbox, entry, (OutboxPart("page", b"x" * 1000),))
     outbox.settled(entry.document_id, b"analysis", {})
     assert not list((tmp_path / "state" / "spool").iterdir())
-    assert outbox.get(entry.document_id).request is None
+    assert outbox.request(entry.document_id) is None
+    assert outbox.edge_answer(entry.document_id) == b"answer"
 
 
 def test_at_the_ceiling_new_files_are_refused_and_old_ones_kept(tmp_path: Path) -> None:
@@ -152,8 +155,8 @@ def test_a_kill_at_any_point_of_capturing_loses_and_doubles_nothing(tmp_path: Pa
         folder, point = Path(sys.argv[1]), sys.argv[2]
         die = lambda: os.kill(os.getpid(), signal.SIGKILL)
         if point == "spooled":
-            write = module._write_durably
-            module._write_durably = lambda path, data: (write(path, data), die())
+            write = module.write_durably
+            module.write_durably = lambda path, data: (write(path, data), die())
         box = module.Outbox(folder)
         entry = box.capture(source="s", file_name="a.jpg", data=b"pixel", captured_at=1.0)
         if point == "inserted": die()
@@ -173,3 +176,84 @@ def test_a_kill_at_any_point_of_capturing_loses_and_doubles_nothing(tmp_path: Pa
     assert rows[0].state is (State.PACKED if point == "packed" else State.CAPTURED)
     assert set(os.listdir(tmp_path / "spool")) == {rows[0].document_id}
     box.close()
+
+
+@pytest.mark.parametrize("final", [State.FAILED, State.QUARANTINED])
+def test_what_failed_or_was_refused_is_kept_and_can_go_again(tmp_path: Path, final: State) -> None:
+    box = Outbox(tmp_path)
+    entry = capture(box)
+    if final is State.QUARANTINED:
+        pack(box, entry, (OutboxPart("page", b"pixels"),))
+    box.failed(entry.document_id, Conflict("refused", remedy="none"), state=final)
+    box.close()
+    again = Outbox(tmp_path)
+    assert again.image(entry.document_id) == b"pixel"
+    assert again.retry(entry.document_id)
+    wanted = State.PACKED if final is State.QUARANTINED else State.CAPTURED
+    assert (again.get(entry.document_id).state, again.get(entry.document_id).error) == (wanted, {})
+    if final is State.QUARANTINED:
+        assert again.part(entry.document_id, "page") == b"pixels"
+        assert again.request(entry.document_id) == b"request"
+    again.close()
+
+
+def test_a_document_deleted_in_the_cloud_leaves_nothing_here(outbox: Outbox, tmp_path: Path) -> None:
+    entry = capture(outbox)
+    pack(outbox, entry)
+    outbox.discarded(entry.document_id, NotFound("deleted", remedy="none"))
+    assert outbox.edge_answer(entry.document_id) is None
+    assert not list((tmp_path / "state" / "spool").iterdir())
+    assert not outbox.retry(entry.document_id)
+
+
+def test_at_the_ceiling_room_comes_back_with_delivery(tmp_path: Path) -> None:
+    box = Outbox(tmp_path, max_bytes=4 << 20)
+    parts = (OutboxPart("page", bytes(1 << 20)),)
+    entries = []
+    try:
+        for number in range(10):
+            entries.append(capture(box, f"s{number}", bytes(200_000)))
+            pack(box, entries[-1], parts)
+    except StorageFull:
+        assert 3 <= len(entries) < 10
+    for entry in entries:
+        box.settled(entry.document_id, b"analysis", {})
+    capture(box, "after", bytes(200_000))
+    box.close()
+
+
+def test_a_disk_that_fills_inside_the_database_is_named_and_nothing_is_half_done(outbox: Outbox) -> None:
+    entry = capture(outbox)
+    pages = outbox._database.execute("PRAGMA page_count").fetchone()[0]
+    outbox._database.execute(f"PRAGMA max_page_count={pages + 2}")
+    big = (OutboxPart("page", bytes(1 << 20)),)
+    with pytest.raises(StorageFull, match="disk is full"):
+        pack(outbox, entry, big)
+    assert outbox.get(entry.document_id).state is State.CAPTURED
+    outbox._database.execute("PRAGMA max_page_count=100000")
+    pack(outbox, entry, big)
+    assert outbox.part(entry.document_id, "page") == big[0].data
+
+
+def test_only_the_newest_answers_are_kept(outbox: Outbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("docferry_edge.outbox.KEEP_ANSWERS", 2)
+    assert KEEP_ANSWERS > 100
+    entries = []
+    for number in range(4):
+        entries.append(capture(outbox, f"s{number}"))
+        pack(outbox, entries[-1])
+        outbox.settled(entries[-1].document_id, b"analysis", {})
+    assert [outbox.analysis(entry.document_id) is not None for entry in entries] == [False, False, True, True]
+
+
+def test_time_since_capture_follows_no_wall_clock(outbox: Outbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    from docferry_edge.entry import elapsed_ms
+
+    entry = capture(outbox)
+    monkeypatch.setattr("time.time", lambda: 0.0)
+    elapsed = elapsed_ms(entry)
+    assert elapsed is not None
+    assert 0 <= elapsed < 60_000
+    assert elapsed_ms(replace(entry, captured_clock="another-boot|1.0")) is None

@@ -6,13 +6,24 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import grpc
 import pytest
 
 from docferry.channel import MAX_CHUNK_BYTES, PROTOCOL_VERSION
 from docferry.client import Client
-from docferry.errors import DocferryError, EnvelopeError, HistoryGone, Overloaded, Unauthenticated, Unavailable
-from docferry.v1 import analysis_service_pb2, envelope_pb2
-from docferry_edge.outbox import Entry, Outbox, OutboxPart, State
+from docferry.errors import (
+    Conflict,
+    DocferryError,
+    EnvelopeError,
+    HistoryGone,
+    Overloaded,
+    Unauthenticated,
+    Unavailable,
+    UnsupportedVersion,
+)
+from docferry.v1 import analysis_service_pb2, envelope_pb2, event_pb2
+from docferry_edge.entry import Entry, OutboxPart, State
+from docferry_edge.outbox import Outbox
 from docferry_edge.uplink import Pace, Uplink
 
 QUICK = Pace(first=0.01, longest=0.05, refusals=3, idle=0.05)
@@ -137,17 +148,95 @@ async def test_a_poisoned_document_is_set_aside_and_the_rest_goes_on(outbox: Out
     assert outbox.get(poisoned.document_id).error["code"] == "INVALID_ENVELOPE"
 
 
-async def test_a_cloud_that_fails_on_one_document_again_and_again_sets_it_aside(outbox: Outbox, link) -> None:
-    entry = packed(outbox)
+async def test_a_document_the_cloud_fails_on_while_it_takes_others_is_set_aside(outbox: Outbox, link) -> None:
+    bad = packed(outbox, "bad.jpg")
 
-    async def crash(method: str, _: object) -> None:
-        if method == "Submit":
+    async def crash(method: str, request) -> None:
+        if method == "Submit" and request.envelope.file_name == "bad.jpg":
             raise DocferryError("something broke", remedy="report it")
 
     link.cloud.before = crash
+    async with uplink(outbox, link.port) as running:
+        for number in range(QUICK.refusals):
+            good = packed(outbox, f"{number}.jpg")
+            running.wake()
+            await until(lambda good=good: state(outbox, good) is State.DELIVERED)
+            await until(lambda number=number: outbox.get(bad.document_id).refusals >= number)
+        await until(lambda: state(outbox, bad) is State.QUARANTINED)
+    assert outbox.retry(bad.document_id)
+
+
+async def test_a_sick_cloud_that_fails_on_everything_condemns_nothing(outbox: Outbox, link) -> None:
+    entries = [packed(outbox, f"{number}.jpg") for number in range(3)]
+    failures = iter(range(60))
+
+    async def crash(method: str, _: object) -> None:
+        if method == "Submit" and next(failures, None) is not None:
+            raise DocferryError("the database is away", remedy="wait")
+
+    link.cloud.before = crash
     async with uplink(outbox, link.port):
-        await until(lambda: state(outbox, entry) is State.QUARANTINED)
-    assert outbox.get(entry.document_id).refusals == QUICK.refusals
+        await until(lambda: {state(outbox, entry) for entry in entries} == {State.DELIVERED})
+    assert next(failures, None) is None
+
+
+@pytest.mark.parametrize(
+    "code", ["RESOURCE_EXHAUSTED", "NOT_FOUND", "INVALID_ARGUMENT", "PERMISSION_DENIED", "UNKNOWN", "ABORTED"]
+)
+async def test_a_status_that_is_not_docferrys_own_condemns_nothing(outbox: Outbox, link, code: str) -> None:
+    entry = packed(outbox)
+    failures = iter(range(5))
+
+    async def proxy(request, context) -> None:
+        if next(failures, None) is not None:
+            await context.abort(grpc.StatusCode[code], "a proxy says no")
+
+    link.cloud.proxy = proxy
+    async with uplink(outbox, link.port):
+        await until(lambda: state(outbox, entry) is State.DELIVERED)
+    assert next(failures, None) is None
+
+
+async def test_another_protocol_version_waits_for_the_update(outbox: Outbox, link) -> None:
+    entry = packed(outbox)
+    failures = iter(range(3))
+
+    async def older(method: str, _: object) -> None:
+        if method == "Submit" and next(failures, None) is not None:
+            raise UnsupportedVersion("version 1 is not spoken here", remedy="update")
+
+    link.cloud.before = older
+    async with uplink(outbox, link.port):
+        await until(lambda: state(outbox, entry) is State.DELIVERED)
+
+
+async def test_a_deleted_analysis_ends_the_document(outbox: Outbox, link) -> None:
+    entry = packed(outbox)
+    async with uplink(outbox, link.port):
+        await until(lambda: state(outbox, entry) is State.DELIVERED)
+        link.cloud.finish(entry.document_id, kind=event_pb2.Event.TYPE_DELETED)
+        await until(lambda: state(outbox, entry) is State.FAILED)
+    assert "deleted" in outbox.get(entry.document_id).error["reason"]
+
+
+async def test_an_idle_uplink_does_not_spin(outbox: Outbox, link, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = packed(outbox)
+
+    async def refuse(method: str, _: object) -> None:
+        if method == "Submit":
+            raise Unavailable("not now", remedy="wait")
+
+    link.cloud.before = refuse
+    looks = []
+    unsent = outbox.unsent
+    monkeypatch.setattr(outbox, "unsent", lambda: looks.append(1) or unsent())
+    async with uplink(outbox, link.port):
+        await asyncio.sleep(0.3)
+        outbox.failed(entry.document_id, Conflict("settled elsewhere", remedy="none"))
+        await asyncio.sleep(0.2)
+        looks.clear()
+        await asyncio.sleep(0.5)
+    assert len(looks) <= 0.5 / QUICK.idle + 3
 
 
 @pytest.mark.parametrize(

@@ -32,3 +32,5 @@ def test_a_kill_loses_and_doubles_nothing(system, photos, moment: str) -> None:
     ended = "SELECT count(*), count(DISTINCT analysis_id) FROM events WHERE type = 'SUCCEEDED'"
     assert system.store(ended) == [(2, 2)]
     system.until(lambda: len({tree["file"] for tree in system.said("edge", "done")}) == 2)
+    told = system.said("edge", "done")
+    assert len({(tree["file"], tree["document_id"], tree["analysis_id"]) for tree in told}) == 2

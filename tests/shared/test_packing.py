@@ -129,3 +129,18 @@ def receipt() -> Reading:
     region = Region("r1", RegionType.TEXT, (0.1, 0.02, 0.9, 0.95), 0, 0.0, None, tuple(lines))
     total = Field("total", "9.00", "9.00", 0.9, (Evidence(0, lines[-1].box, lines[-1].id),))
     return Reading(Document((Page(900, 1600, (region,)),), (total,)), "reader@abcd")
+
+
+def test_a_long_readers_name_cannot_be_blown_up_by_every_line() -> None:
+    packed = pb.PackedReading.FromString(unpacked(pack_reading(receipt())))
+    packed.reader = "x" * 300_000
+    data = packed.SerializeToString()
+    with pytest.raises(EnvelopeTooLarge, match="reader"):
+        unpack_reading(pb.Payload(encoding=pb.ENCODING_IDENTITY, data=data, decoded_size=len(data)))
+
+
+def test_more_lines_than_a_document_holds_are_refused_before_they_are_made() -> None:
+    packed = pb.PackedReading(pages=[pb.PackedPage(region_lines=[1_000_000])], reader="r")
+    data = packed.SerializeToString()
+    with pytest.raises(EnvelopeTooLarge, match="pages"):
+        unpack_reading(pb.Payload(encoding=pb.ENCODING_IDENTITY, data=data, decoded_size=len(data)))
