@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import cv2
+import numpy as np
 
 from benchmarks.generator.make import generate
 from benchmarks.generator.truth import Kind, Language, Split, Truth
@@ -27,7 +28,8 @@ from benchmarks.metrics import TextLine, line_groups
 from docferry.calibration import Calibration
 from docferry.document import Line
 from docferry.model_store import default_store
-from docferry_edge.prepare import Frame
+from docferry_edge.preparation.geometry import apply
+from docferry_edge.prepare import Frame, PageImage
 from docferry_edge.read import Reader
 
 Labelled = tuple[float, bool]
@@ -98,8 +100,9 @@ def labelled(reader: Reader, seed: int, split: Split) -> Iterable[Labelled]:
     assert good
     page = reader.prepare(Frame(encoded.tobytes(), f"{split}-{seed}"))
     reading = reader.read_all(page)
-    found = reading.document.pages[0]
-    pixels = [(_pixels(line, found.width, found.height), line) for line in found.lines]
+    # The truth speaks of the photograph, the reading of the page that was made of it.
+    height, width = sample.image.shape[:2]
+    pixels = [(_in_frame(line, page, width, height), line) for line in reading.document.lines]
     yield from labels(sample.truth, pixels)
 
 
@@ -159,8 +162,9 @@ def expected_error(pairs: list[Labelled], calibration: Calibration) -> float:
     return round(sum(gaps) / max(1, len(ordered)), 4)
 
 
-def _pixels(line: Line, width: int, height: int) -> TextLine:
-    return tuple((x * width, y * height) for x, y in line.polygon), line.text
+def _in_frame(line: Line, page: PageImage, width: int, height: int) -> TextLine:
+    points = apply(page.to_frame, np.array(line.polygon)) * [width, height]
+    return [(float(x), float(y)) for x, y in points], line.text
 
 
 def _across(lines: list[TextLine]) -> list[TextLine]:
