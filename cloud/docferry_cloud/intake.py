@@ -7,17 +7,18 @@ import hashlib
 from google.protobuf.message import Message
 
 from docferry.envelope import check_envelope, part_name
-from docferry.errors import EnvelopeError
+from docferry.errors import EnvelopeError, EnvelopeTooLarge
 from docferry.packing import MAX_PAGES, unpack_reading
 from docferry.v1 import analysis_pb2 as analysis_pb
 from docferry.v1 import analysis_service_pb2 as service_pb
 from docferry.v1 import envelope_pb2 as pb
 from docferry.wire import document_to_proto
-from docferry_cloud.pictures import check_picture
+from docferry_cloud.pictures import check_picture, is_picture
 from docferry_cloud.rows import Caller, NewPart, NewVersion, Submission
 from docferry_cloud.supply import Chunk
 
-_PICTURES = frozenset({pb.PART_KIND_OVERVIEW, pb.PART_KIND_CROP, pb.PART_KIND_PAGE})
+MAX_ANNOUNCED_BYTES = 128 << 20
+"""All announced parts of one envelope together: they are held in memory at once when the work begins."""
 
 
 def envelope_hash(envelope: pb.Envelope) -> tuple[bytes, bytes]:
@@ -35,6 +36,7 @@ def submission(request: service_pb.SubmitRequest, caller: Caller) -> Submission:
     """
     envelope = request.envelope
     check_envelope(envelope)
+    _check_announced(envelope)
     for index, part in enumerate(envelope.parts):
         _check_part(f"envelope.parts[{index}]", part)
     body, digest = envelope_hash(envelope)
@@ -71,8 +73,18 @@ def _check_part(place: str, part: pb.Part) -> None:
         raise EnvelopeError(
             f"{place}.page is {part.page}", remedy=f"number pages 0..{MAX_PAGES - 1}", field=f"{place}.page"
         )
-    if part.data and (part.kind in _PICTURES or part.media_type.startswith("image/")):
+    if part.data and is_picture(part):
         check_picture(part.data, f"part {part.part_id}", f"{place}.data")
+
+
+def _check_announced(envelope: pb.Envelope) -> None:
+    announced = sum(part.size for part in envelope.parts if not part.data)
+    if announced > MAX_ANNOUNCED_BYTES:
+        raise EnvelopeTooLarge(
+            f"the envelope announces {announced} bytes",
+            remedy=f"announce at most {MAX_ANNOUNCED_BYTES} in all parts together; split the document",
+            field="envelope.parts",
+        )
 
 
 def _edge_version(envelope: pb.Envelope) -> NewVersion | None:

@@ -7,9 +7,16 @@ import io
 from PIL import Image
 
 from docferry.errors import ImageTooLarge, UnreadableImage
+from docferry.v1 import envelope_pb2 as pb
 
 MAX_PIXELS = 100_000_000
+_PICTURES = frozenset({pb.PART_KIND_OVERVIEW, pb.PART_KIND_CROP, pb.PART_KIND_PAGE})
 _FORMATS = ("JPEG", "PNG", "WEBP", "AVIF", "TIFF", "BMP", "GIF", "PPM")
+
+
+def is_picture(part: pb.Part) -> bool:
+    """Whether a part must be a picture; an original may be any file, and says by its media type what it is."""
+    return part.kind in _PICTURES or part.media_type.startswith("image/")
 
 
 def check_picture(data: bytes, name: str, field: str) -> None:

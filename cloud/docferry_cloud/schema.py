@@ -42,6 +42,8 @@ class EventType(enum.StrEnum):
 
 OPEN_STATES = (State.AWAITING_PARTS, State.PENDING, State.RUNNING)
 """States from which an analysis still moves on by itself."""
+WORK_STATES = (State.PENDING, State.RUNNING)
+"""States in which an analysis is the workers' to move on."""
 
 
 def _id(name: str = "analysis_id") -> sa.Column[str]:
@@ -80,7 +82,7 @@ analyses = sa.Table(
     sa.Column("create_time", sa.BigInteger, nullable=False),
     sa.Column("update_time", sa.BigInteger, nullable=False),
     sa.Column("expire_time", sa.BigInteger, nullable=False),
-    # The process at work on it, how often one began, and until when the sweeper leaves it alone.
+    # The process at work on it (or `work.SUSPECT`), how often one began, and until when the sweeper leaves it alone.
     sa.Column("owner", sa.String(64)),
     sa.Column("attempts", sa.Integer, nullable=False),
     sa.Column("lease_until", sa.BigInteger, nullable=False),
@@ -93,6 +95,17 @@ analyses = sa.Table(
 
 # Apart from `analyses`, so that reading a state never drags a megabyte along.
 envelopes = sa.Table("envelopes", metadata, _of_analysis(), sa.Column("body", sa.LargeBinary, nullable=False))
+
+# Requests whose analysis was deleted, so that a late repeat makes no second one.
+tombstones = sa.Table(
+    "tombstones",
+    metadata,
+    sa.Column("tenant", sa.String(64), primary_key=True),
+    sa.Column("device", sa.String(64), primary_key=True),
+    sa.Column("request_id", sa.String(36), primary_key=True),
+    sa.Column("expire_time", sa.BigInteger, nullable=False),
+    sa.Index("tombstones_by_expiry", "expire_time"),
+)
 
 parts = sa.Table(
     "parts",

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
+
 from docferry.channel import is_loopback
 from docferry.errors import ConfigurationError
 from docferry.settings import Setting
@@ -29,8 +31,10 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("data.retention_days", 30, "Analyses and events are deleted after this", minimum=1, maximum=3650),
     Setting("data.min_free_mb", 256, "Nothing new is taken when less than this is free on the disk", minimum=0),
     Setting("tokens", [], "Who may call: tables {token_sha256, tenant, device}; the hash in hex"),
-    Setting("queue.limit", 1000, "Unfinished analyses at once", minimum=1),
-    Setting("queue.tenant_limit", 500, "Unfinished analyses of one tenant at once", minimum=1),
+    Setting(
+        "queue.limit", 1000, "Analyses waiting or running at once; those waiting for parts are counted apart", minimum=1
+    ),
+    Setting("queue.tenant_limit", 500, "The same for one tenant", minimum=1),
     Setting("engine.workers", 2, "Documents interpreted at once", minimum=1, maximum=64),
     Setting("engine.threads", 1, "Threads of one worker's engine session", minimum=1, maximum=64),
     Setting("webhooks.endpoints", [], "Webhooks: tables {url, secret, tenant}; secret as `whsec_...`"),
@@ -146,7 +150,7 @@ def secret_key(secret: str) -> bytes:
 
 
 def check_url(url: str) -> None:
-    """Check that a webhook's URL is http or https with a host and no credentials.
+    """Check that a webhook's URL is http or https with a host that can be looked up and no credentials.
 
     Raises:
         ConfigurationError: It is not.
@@ -155,7 +159,9 @@ def check_url(url: str) -> None:
         parts = urlsplit(url)
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.username is None
         usable = usable and (parts.port is None or parts.port > 0) and len(url) <= 2048
-    except ValueError:
+        # What the client and the resolver will make of the host: labels empty, too long or no IDNA fail here.
+        usable = usable and bool(httpx.URL(url).host.encode("idna"))
+    except (ValueError, httpx.InvalidURL):
         usable = False
     if not usable:
         raise ConfigurationError(

@@ -11,17 +11,31 @@ from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
+from google.rpc import status_pb2
 
-from docferry.errors import Conflict, NotFound, Overloaded
+from docferry.errors import Conflict, EnvelopeError, NotFound, Overloaded
+from docferry.status import status_of
 from docferry_cloud.database import Clock, Database, wall_clock
 from docferry_cloud.event_log import EventLog, Happening
 from docferry_cloud.rows import AnalysisRow, Caller, Limits, NewPart, NewVersion, PartRow, Submission, Taken, VersionRow
-from docferry_cloud.schema import OPEN_STATES, EventType, State, analyses, chunks, envelopes, parts, versions
+from docferry_cloud.schema import (
+    OPEN_STATES,
+    WORK_STATES,
+    EventType,
+    State,
+    analyses,
+    chunks,
+    envelopes,
+    parts,
+    tombstones,
+    versions,
+)
 
 MICROSECONDS = 1_000_000
 DIRECT_LEASE_S = 5
 """How long the sweeper leaves a new row to the process that took it in."""
-
+PARTS_WITHIN_S = 86400
+"""How long an analysis waits for the next bytes of its parts."""
 
 COLUMNS = (
     analyses.c.analysis_id,
@@ -56,6 +70,7 @@ class Store:
 
         Raises:
             Conflict: The request id was used with another body.
+            NotFound: The request's analysis was deleted.
             Overloaded: The queue is full, for all or for this tenant.
             StorageFull: The disk is full.
         """
@@ -64,9 +79,9 @@ class Store:
             before = _earlier(connection, new.caller, new.request_id, new.body_sha256)
             if before is not None:
                 return before
-            self._check_room(connection, new.caller.tenant)
-            analysis_id = str(uuid.uuid4())
             state = State.AWAITING_PARTS if new.announced else State.PENDING
+            self._check_room(connection, new.caller.tenant, state)
+            analysis_id = str(uuid.uuid4())
             self._insert(connection, analysis_id, state, new)
             self._log.append(
                 connection,
@@ -126,14 +141,38 @@ class Store:
         self._log.announce()
 
     def expire(self, limit: int = 100) -> list[str]:
-        """Delete at most `limit` analyses whose time is over; gives their ids."""
+        """Delete at most `limit` finished analyses whose time is over; gives their ids."""
         with self._database.write() as connection:
-            query = sa.select(*COLUMNS).where(analyses.c.expire_time <= self._clock()).limit(limit)
+            now = self._clock()
+            over = (analyses.c.expire_time <= now, analyses.c.state.not_in(OPEN_STATES))
+            query = sa.select(*COLUMNS).where(*over).limit(limit)
             rows = [AnalysisRow(**row) for row in connection.execute(query).mappings()]
+            connection.execute(tombstones.delete().where(tombstones.c.expire_time <= now))
             for row in rows:
                 self._remove(connection, row)
         if rows:
             self._database.forget_deleted()
+            self._log.announce()
+        return [row.analysis_id for row in rows]
+
+    def give_up(self, limit: int = 100) -> list[str]:
+        """Fail at most `limit` analyses whose parts have not come for `PARTS_WITHIN_S`; gives their ids."""
+        now = self._clock()
+        idle = (
+            analyses.c.state == State.AWAITING_PARTS,
+            analyses.c.update_time <= now - PARTS_WITHIN_S * MICROSECONDS,
+        )
+        with self._database.write() as connection:
+            query = sa.select(*COLUMNS).where(*idle).limit(limit)
+            rows = [AnalysisRow(**row) for row in connection.execute(query).mappings()]
+            for row in rows:
+                error = EnvelopeError(
+                    f"nothing of the announced parts came for {PARTS_WITHIN_S // 3600} hours",
+                    remedy="submit the document again under a new request id, and supply its parts",
+                    field="parts",
+                )
+                fail(connection, self._log, row, status_of(error), now)
+        if rows:
             self._log.announce()
         return [row.analysis_id for row in rows]
 
@@ -150,12 +189,15 @@ class Store:
                 supplied.setdefault(part_id, []).append(data)
         return body, {part_id: b"".join(data) for part_id, data in supplied.items()}
 
-    def _check_room(self, connection: sa.Connection, tenant: str) -> None:
-        still_open = sa.select(sa.func.count()).where(analyses.c.state.in_(OPEN_STATES))
-        if connection.execute(still_open).scalar_one() >= self._limits.queue:
-            raise Overloaded(f"{self._limits.queue} analyses are unfinished already", retry_after=5)
-        if connection.execute(still_open.where(analyses.c.tenant == tenant)).scalar_one() >= self._limits.tenant:
-            raise Overloaded(f"{self._limits.tenant} of this tenant's analyses are unfinished already", retry_after=5)
+    def _check_room(self, connection: sa.Connection, tenant: str, state: State) -> None:
+        """What waits for its parts and what waits for work are bounded apart: neither shuts the other out."""
+        alike = (state,) if state is State.AWAITING_PARTS else WORK_STATES
+        what = "wait for their parts" if state is State.AWAITING_PARTS else "are unfinished"
+        count = sa.select(sa.func.count()).where(analyses.c.state.in_(alike))
+        if connection.execute(count).scalar_one() >= self._limits.queue:
+            raise Overloaded(f"{self._limits.queue} analyses {what} already", retry_after=5)
+        if connection.execute(count.where(analyses.c.tenant == tenant)).scalar_one() >= self._limits.tenant:
+            raise Overloaded(f"{self._limits.tenant} of this tenant's analyses {what} already", retry_after=5)
 
     def _insert(self, connection: sa.Connection, analysis_id: str, state: State, new: Submission) -> None:
         now = self._clock()
@@ -188,8 +230,16 @@ class Store:
             add_version(connection, analysis_id, 1, new.edge, now)
 
     def _remove(self, connection: sa.Connection, row: AnalysisRow) -> None:
-        connection.execute(analyses.delete().where(analyses.c.analysis_id == row.analysis_id))
-        happening = Happening(EventType.DELETED, row.tenant, row.analysis_id, row.document_id, row.state, row.version)
+        this = analyses.c.analysis_id == row.analysis_id
+        until = self._clock() + self._limits.retention_days * 86400 * MICROSECONDS
+        named = (analyses.c.tenant, analyses.c.device, analyses.c.request_id)
+        request = sa.select(*named, sa.literal(until, sa.BigInteger)).where(this)
+        columns = ["tenant", "device", "request_id", "expire_time"]
+        connection.execute(tombstones.insert().from_select(columns, request))
+        connection.execute(analyses.delete().where(this))
+        # What was unfinished never will be: those who wait for a final state must hear one.
+        state = State.CANCELLED if row.state in OPEN_STATES else row.state
+        happening = Happening(EventType.DELETED, row.tenant, row.analysis_id, row.document_id, state, row.version)
         self._log.append(connection, happening)
 
 
@@ -212,6 +262,13 @@ def move(connection: sa.Connection, log: EventLog, row: AnalysisRow, state: Stat
     connection.execute(change.values(state=state, owner=None, update_time=now))
     kind = EventType(state.value)
     log.append(connection, Happening(kind, row.tenant, row.analysis_id, row.document_id, state, row.version))
+
+
+def fail(connection: sa.Connection, log: EventLog, row: AnalysisRow, error: status_pb2.Status, now: int) -> None:
+    """Move an analysis to FAILED, with the reason and the event."""
+    change = analyses.update().where(analyses.c.analysis_id == row.analysis_id)
+    connection.execute(change.values(error=error.SerializeToString(deterministic=True)))
+    move(connection, log, row, State.FAILED, now)
 
 
 def own(connection: sa.Connection, tenant: str, analysis_id: str) -> AnalysisRow:
@@ -258,6 +315,7 @@ def _earlier(connection: sa.Connection, caller: Caller, request_id: str, body_sh
     )
     row = connection.execute(query).one_or_none()
     if row is None:
+        _check_not_deleted(connection, caller, request_id)
         return None
     if row.body_sha256 != body_sha256:
         raise Conflict(
@@ -267,6 +325,20 @@ def _earlier(connection: sa.Connection, caller: Caller, request_id: str, body_sh
             analysis_id=row.analysis_id,
         )
     return Taken(row.analysis_id, row.state, new=False)
+
+
+def _check_not_deleted(connection: sa.Connection, caller: Caller, request_id: str) -> None:
+    same = (
+        tombstones.c.tenant == caller.tenant,
+        tombstones.c.device == caller.device,
+        tombstones.c.request_id == request_id,
+    )
+    if connection.execute(sa.select(tombstones.c.request_id).where(*same)).first() is not None:
+        raise NotFound(
+            f"the analysis of request {request_id} was deleted",
+            remedy="to have the document read again, submit it under a new request id",
+            request_id=request_id,
+        )
 
 
 def _part_values(analysis_id: str, position: int, part: NewPart) -> dict[str, Any]:

@@ -18,6 +18,10 @@ from docferry_cloud.store import MICROSECONDS
 
 MAX_SUBSCRIPTIONS = 50
 """Webhooks of one tenant."""
+MAX_LEASE_S = 60
+"""The longest lease of a webhook."""
+MAX_WAIT_S = 96_000
+"""Longer than any wait between two attempts: a day and the tenth that spreads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +135,8 @@ class Subscriptions:
             sa.select(subscriptions.c.subscription_id)
             .join(deliveries)
             .where(
-                deliveries.c.due_time <= now,
-                subscriptions.c.lease_until <= now,
+                _due(now),
+                _free(now),
                 subscriptions.c.disabled_reason == "",
             )
         )
@@ -141,17 +145,17 @@ class Subscriptions:
 
     def next_wait(self) -> float | None:
         """Seconds until the next delivery is due, not below 0; None if none waits."""
-        query = sa.select(sa.func.min(deliveries.c.due_time)).join(subscriptions)
+        now = self._clock()
+        due_time = sa.case((_due(now), now), else_=deliveries.c.due_time)
+        query = sa.select(sa.func.min(due_time)).join(subscriptions)
         with self._database.read() as connection:
             due = connection.execute(query.where(subscriptions.c.disabled_reason == "")).scalar_one()
-            return None if due is None else max(0.0, (due - self._clock()) / MICROSECONDS)
+            return None if due is None else max(0.0, (due - now) / MICROSECONDS)
 
     def lease(self, subscription_id: str, lease_s: float) -> bool:
         """Take a webhook for this process, so that its first attempts are made in order."""
         now = self._clock()
-        change = subscriptions.update().where(
-            subscriptions.c.subscription_id == subscription_id, subscriptions.c.lease_until <= now
-        )
+        change = subscriptions.update().where(subscriptions.c.subscription_id == subscription_id, _free(now))
         with self._database.write() as connection:
             leased = connection.execute(change.values(lease_until=now + int(lease_s * MICROSECONDS)))
             return leased.rowcount == 1
@@ -178,7 +182,7 @@ class Subscriptions:
             .join(subscriptions)
             .where(
                 deliveries.c.subscription_id == subscription_id,
-                deliveries.c.due_time <= self._clock(),
+                _due(self._clock()),
                 subscriptions.c.disabled_reason == "",
             )
         )
@@ -223,6 +227,17 @@ def _insert(connection: sa.Connection, row: SubscriptionRow, tenant: str, secret
             lease_until=0,
         )
     )
+
+
+def _due(now: int) -> sa.ColumnElement[bool]:
+    """A first attempt is due at once, a retry at its time; one too far ahead was set by a clock that was wrong."""
+    due = deliveries.c.due_time
+    return sa.or_(deliveries.c.attempts == 0, due <= now, due > now + MAX_WAIT_S * MICROSECONDS)
+
+
+def _free(now: int) -> sa.ColumnElement[bool]:
+    until = subscriptions.c.lease_until
+    return sa.or_(until <= now, until > now + MAX_LEASE_S * MICROSECONDS)
 
 
 def _same(delivery: Delivery) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import sqlalchemy as sa
 
 from docferry.channel import MAX_CHUNK_BYTES
 from docferry.envelope import part_name
-from docferry.errors import Conflict, EnvelopeError, EnvelopeTooLarge
+from docferry.errors import Conflict, DocferryError, EnvelopeError, EnvelopeTooLarge
 from docferry.v1 import analysis_pb2 as analysis_pb
 from docferry.v1 import envelope_pb2 as envelope_pb
 from docferry_cloud.database import Clock, Database, wall_clock
+from docferry_cloud.pictures import check_picture, is_picture
 from docferry_cloud.rows import PartRow
 from docferry_cloud.schema import State, analyses, chunks, parts
 from docferry_cloud.store import DIRECT_LEASE_S, MICROSECONDS, own, part_rows
+
+MIN_CHUNK_BYTES = 4096
+"""Smallest chunk, but for the last of a part: each is a row and a transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ def check_chunk(chunk: Chunk) -> None:
 
     Raises:
         EnvelopeTooLarge: More bytes than one Supply may carry.
-        EnvelopeError: No bytes.
+        EnvelopeError: No bytes, or too few that do not end the part.
     """
     if len(chunk.data) > MAX_CHUNK_BYTES:
         raise EnvelopeTooLarge(
@@ -54,48 +58,64 @@ def check_chunk(chunk: Chunk) -> None:
         )
     if not chunk.data:
         raise EnvelopeError("the chunk is empty", remedy="send the bytes from `received` on", field="data")
+    if len(chunk.data) < MIN_CHUNK_BYTES and chunk.offset + len(chunk.data) < chunk.total_size:
+        raise EnvelopeError(
+            f"the chunk has {len(chunk.data)} bytes and does not end the part",
+            remedy=f"send at least {MIN_CHUNK_BYTES}",
+            field="data",
+        )
 
 
 def supply(database: Database, chunk: Chunk, tenant: str, clock: Clock = wall_clock) -> Progress:
     """Store the new bytes of a chunk; when the last part is whole the analysis is PENDING. Durable on return.
 
-    Bytes that were received before are skipped. A part whose hash is wrong at the end is dropped: the answer then
-    says that 0 bytes were received.
+    Bytes that were received before are skipped; where that leaves too few, nothing is stored. A part whose hash is
+    wrong at the end is dropped: the answer then says that 0 bytes were received.
 
     Raises:
         NotFound: This tenant has no such analysis.
         EnvelopeError: The part was not announced, differs from the announcement, or bytes before these are missing
             (the metadata's `received` says where to go on).
         Conflict: The analysis was cancelled or has failed.
+        UnreadableImage, ImageTooLarge: The part is whole, but a picture that cannot be used; it was dropped.
     """
     check_chunk(chunk)
     database.check_space()
     with database.write() as connection:
-        row = own(connection, tenant, chunk.analysis_id)
-        part = _announced(connection, chunk)
-        if part.received == part.size:
-            return Progress(part.received, row.state)
-        if row.state is not State.AWAITING_PARTS:
-            raise Conflict(
-                f"analysis {chunk.analysis_id} is {row.state.value}",
-                remedy="stop sending",
-                analysis_id=chunk.analysis_id,
-            )
-        fresh = _fresh(chunk, part.received)
-        if not fresh:
-            return Progress(part.received, row.state)
-        received = part.received + len(fresh)
-        _append(connection, chunk, part.received, fresh)
-        if received == part.size and not _is_whole(connection, chunk):
+        outcome = _take(connection, chunk, tenant, clock())
+    # Raised only here, so that the part's drop is not rolled back.
+    if isinstance(outcome, DocferryError):
+        raise outcome
+    return outcome
+
+
+def _take(connection: sa.Connection, chunk: Chunk, tenant: str, now: int) -> Progress | DocferryError:
+    row = own(connection, tenant, chunk.analysis_id)
+    part = _announced(connection, chunk)
+    if part.received == part.size:
+        return Progress(part.received, row.state)
+    if row.state is not State.AWAITING_PARTS:
+        raise Conflict(
+            f"analysis {chunk.analysis_id} is {row.state.value}",
+            remedy="stop sending",
+            analysis_id=chunk.analysis_id,
+        )
+    fresh = _fresh(chunk, part.received)
+    received = part.received + len(fresh)
+    if not fresh or (len(fresh) < MIN_CHUNK_BYTES and received < part.size):
+        return Progress(part.received, row.state)
+    _append(connection, chunk, part.received, fresh)
+    if received == part.size:
+        flaw = _flaw(connection, chunk, part)
+        if flaw is not None:
             _drop(connection, chunk)
-            return Progress(0, row.state)
-        now = clock()
-        values: dict[str, Any] = {"update_time": now, "traffic": _counted(row.traffic, chunk, part.announcement)}
-        completed = received == part.size and not _missing(connection, chunk.analysis_id)
-        if completed:
-            values |= {"state": State.PENDING, "lease_until": now + DIRECT_LEASE_S * MICROSECONDS}
-        connection.execute(analyses.update().where(analyses.c.analysis_id == chunk.analysis_id).values(**values))
-        return Progress(received, values.get("state", row.state), completed)
+            return flaw if isinstance(flaw, DocferryError) else Progress(0, row.state)
+    values: dict[str, Any] = {"update_time": now, "traffic": _counted(row.traffic, chunk, part.announcement)}
+    completed = received == part.size and not _missing(connection, chunk.analysis_id)
+    if completed:
+        values |= {"state": State.PENDING, "lease_until": now + DIRECT_LEASE_S * MICROSECONDS}
+    connection.execute(analyses.update().where(analyses.c.analysis_id == chunk.analysis_id).values(**values))
+    return Progress(received, values.get("state", row.state), completed)
 
 
 def _announced(connection: sa.Connection, chunk: Chunk) -> PartRow:
@@ -139,12 +159,18 @@ def _append(connection: sa.Connection, chunk: Chunk, start: int, fresh: bytes) -
     connection.execute(change.values(received=start + len(fresh)))
 
 
-def _is_whole(connection: sa.Connection, chunk: Chunk) -> bool:
-    digest = hashlib.sha256()
+def _flaw(connection: sa.Connection, chunk: Chunk, part: PartRow) -> Literal["hash"] | DocferryError | None:
+    """What is wrong with a part that has all its bytes."""
     query = sa.select(chunks.c.data).where(*_same_part(chunks, chunk)).order_by(chunks.c.start)
-    for data in connection.execute(query).scalars():
-        digest.update(data)
-    return digest.digest() == chunk.sha256
+    data = b"".join(connection.execute(query).scalars())
+    if hashlib.sha256(data).digest() != chunk.sha256:
+        return "hash"
+    if is_picture(envelope_pb.Part.FromString(part.announcement)):
+        try:
+            check_picture(data, f"part {chunk.part_id}", "data")
+        except DocferryError as error:
+            return error
+    return None
 
 
 def _drop(connection: sa.Connection, chunk: Chunk) -> None:

@@ -74,7 +74,9 @@ class Sweeper:
                 self._workflows.resume(analysis_id)
 
     def purge(self) -> None:
-        """Delete analyses with their data and events older than the retention, and workflows that are over."""
+        """Fail what waits for its parts in vain; delete results and events past the retention, and workflows over."""
+        while self._store.give_up():
+            pass
         while self._store.expire():
             pass
         self._events.purge(self._clock() - self._retention)

@@ -69,7 +69,8 @@ class Poster:
                 return await self._post(delivery)
         except TimeoutError:
             return Attempt(0, failure=f"no answer within {_TIMEOUT_S:g} s")
-        except (httpx.HTTPError, httpx.InvalidURL, OSError, DocferryError) as error:
+        # A ValueError comes from a host that no resolver takes.
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, DocferryError) as error:
             return Attempt(0, failure=str(error) or type(error).__name__)
 
     async def _post(self, delivery: Delivery) -> Attempt:
@@ -143,13 +144,21 @@ class WebhookLoop:
 
     async def _serve(self, subscription_id: str) -> None:
         async with self._gate:
-            if not await self._database.run(self._subscriptions.lease, subscription_id, _LEASE_S):
-                return
             try:
-                await self._turn(subscription_id)
-            finally:
-                # Also when the service stops: the next process need not wait for the lease to end.
-                await self._database.run(self._subscriptions.free, subscription_id)
+                if await self._database.run(self._subscriptions.lease, subscription_id, _LEASE_S):
+                    await self._leased(subscription_id)
+            # One webhook's trouble must not reach the group, which would end the turns of all others.
+            except Exception:
+                log.exception("webhook %s: left alone until its lease ends", subscription_id)
+
+    async def _leased(self, subscription_id: str) -> None:
+        try:
+            await self._turn(subscription_id)
+        except asyncio.CancelledError:
+            # The service stops: the next process need not wait for the lease to end.
+            await self._database.run(self._subscriptions.free, subscription_id)
+            raise
+        await self._database.run(self._subscriptions.free, subscription_id)
 
     async def _turn(self, subscription_id: str) -> None:
         ends = time.monotonic() + _TURN_S

@@ -20,12 +20,19 @@ from docferry.errors import EngineError
 from docferry.status import status_of
 from docferry_cloud.database import Clock, Database, wall_clock
 from docferry_cloud.event_log import EventLog
-from docferry_cloud.rows import AnalysisRow, NewVersion
+from docferry_cloud.rows import NewVersion
 from docferry_cloud.schema import State, analyses, workers
-from docferry_cloud.store import COLUMNS, MICROSECONDS, add_version, first, move
+from docferry_cloud.store import COLUMNS, MICROSECONDS, add_version, fail, first, move
+from docferry_cloud.turns import Turns
 
 MAX_ATTEMPTS = 3
-"""How often work on one analysis may begin: a document that kills the process must not do so for ever."""
+"""How often work on one analysis may begin alone: a document that kills the process must not do so for ever."""
+SUSPECT = "suspect"
+"""The owner of a PENDING analysis that ran when a process died: it, or one beside it, may have killed that process."""
+MAX_LEASE_S = 60
+"""Longer than any lease or wait that this module is asked for."""
+
+_ALONE_PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,27 +58,43 @@ class WorkList:
         self._clock = clock
         self._lock = threading.Lock()
         self._held: Counter[str] = Counter()
+        self._turns = Turns()
 
     @contextmanager
     def claimed(self, analysis_id: str) -> Iterator[Claim | None]:
-        """A claim for the length of the block; if it ends without an outcome, `recover` sets it free."""
+        """A claim for the length of the block; if it ends without an outcome, `recover` sets it free.
+
+        One that ran when a process died gets its turn while nothing else runs here: if it is not the culprit it
+        ends well, and if it is, it takes no other along.
+        """
         self._hold(analysis_id, 1)
         try:
-            yield self.claim(analysis_id)
+            if self._is_suspect(analysis_id):
+                with self._turns.alone(_ALONE_PATIENCE_S) as free:
+                    yield self.claim(analysis_id, alone=True) if free else None
+            else:
+                with self._turns.beside():
+                    yield self.claim(analysis_id)
         finally:
             self._hold(analysis_id, -1)
 
-    def claim(self, analysis_id: str) -> Claim | None:
+    def claim(self, analysis_id: str, *, alone: bool = False) -> Claim | None:
         """Take a PENDING analysis for this process; None if there is nothing to do.
 
-        One whose work was begun `MAX_ATTEMPTS` times without an outcome fails here.
+        One whose work was begun more than `MAX_ATTEMPTS` times without an outcome fails here.
+
+        Args:
+            alone: Nothing else runs in this process; a suspect is not to be had otherwise.
         """
         with self._database.write() as connection:
             query = sa.select(*COLUMNS).where(analyses.c.analysis_id == analysis_id, analyses.c.state == State.PENDING)
             row = first(connection, query)
             if row is None:
                 return None
-            if row.attempts < MAX_ATTEMPTS:
+            if not alone and self._suspected(connection, analysis_id):
+                return None
+            # The first counted attempt may have died of a neighbour's document; those after a crash were made alone.
+            if row.attempts <= MAX_ATTEMPTS:
                 change = analyses.update().where(analyses.c.analysis_id == analysis_id)
                 now = self._clock()
                 values = {"state": State.RUNNING, "owner": self.owner, "attempts": row.attempts + 1}
@@ -81,7 +104,7 @@ class WorkList:
                 f"the service stopped {row.attempts} times while it read this document",
                 remedy="send another picture of it; the operator finds the cause in the log",
             )
-            self._fail(connection, row, status_of(error))
+            fail(connection, self._log, row, status_of(error), self._clock())
         self._log.announce()
         return None
 
@@ -110,7 +133,7 @@ class WorkList:
             row = first(connection, self._running(analysis_id))
             if row is None:
                 return False
-            self._fail(connection, row, error)
+            fail(connection, self._log, row, error, self._clock())
         self._log.announce()
         return True
 
@@ -146,18 +169,18 @@ class WorkList:
 
     def living(self) -> frozenset[str]:
         """The executor ids whose lease holds."""
-        query = sa.select(workers.c.executor_id).where(workers.c.lease_until > self._clock())
+        query = sa.select(workers.c.executor_id).where(sa.not_(_over(workers.c.lease_until, self._clock())))
         with self._database.read() as connection:
             return frozenset(connection.execute(query).scalars())
 
     def take_over(self) -> int:
-        """Set what dead processes left RUNNING back to PENDING and forget these processes; gives how many."""
+        """Set what dead processes left RUNNING back to PENDING, as suspects, and forget these; gives how many."""
         with self._database.write() as connection:
             now = self._clock()
-            connection.execute(workers.delete().where(workers.c.lease_until <= now))
+            connection.execute(workers.delete().where(_over(workers.c.lease_until, now)))
             alive = sa.select(workers.c.executor_id)
             change = analyses.update().where(analyses.c.state == State.RUNNING, analyses.c.owner.not_in(alive))
-            return connection.execute(change.values(state=State.PENDING, owner=None, lease_until=0)).rowcount
+            return connection.execute(change.values(state=State.PENDING, owner=SUSPECT, lease_until=0)).rowcount
 
     def recover(self) -> int:
         """Set back to PENDING what is RUNNING here by its row but not in fact: its outcome could not be stored."""
@@ -181,7 +204,7 @@ class WorkList:
             now = self._clock()
             query = sa.select(analyses.c.analysis_id).where(analyses.c.state == State.PENDING)
             if not leased_too:
-                query = query.where(analyses.c.lease_until <= now)
+                query = query.where(_over(analyses.c.lease_until, now))
             ids = connection.execute(query.order_by(analyses.c.create_time).limit(limit)).scalars().all()
             if ids:
                 change = analyses.update().where(analyses.c.analysis_id.in_(ids))
@@ -201,7 +224,17 @@ class WorkList:
             analyses.c.owner == self.owner,
         )
 
-    def _fail(self, connection: sa.Connection, row: AnalysisRow, error: status_pb2.Status) -> None:
-        change = analyses.update().where(analyses.c.analysis_id == row.analysis_id)
-        connection.execute(change.values(error=error.SerializeToString(deterministic=True)))
-        move(connection, self._log, row, State.FAILED, self._clock())
+    def _is_suspect(self, analysis_id: str) -> bool:
+        with self._database.read() as connection:
+            return self._suspected(connection, analysis_id)
+
+    def _suspected(self, connection: sa.Connection, analysis_id: str) -> bool:
+        query = sa.select(analyses.c.owner).where(
+            analyses.c.analysis_id == analysis_id, analyses.c.state == State.PENDING
+        )
+        return connection.execute(query).scalar_one_or_none() == SUSPECT
+
+
+def _over(lease_until: sa.ColumnElement[int], now: int) -> sa.ColumnElement[bool]:
+    """Whether a lease is over; one that ends too far ahead was taken by a clock that was wrong."""
+    return sa.or_(lease_until <= now, lease_until > now + MAX_LEASE_S * MICROSECONDS)

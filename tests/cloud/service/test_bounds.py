@@ -21,12 +21,15 @@ async def test_a_full_queue_says_when_to_try_again(running, tmp_path, make_envel
         first, second = service.caller(), service.caller()
         await first.submit(make_envelope(parts=[part]))
         with pytest.raises(grpc.aio.AioRpcError) as failure:
-            await first.submit(make_envelope())
+            await first.submit(make_envelope(parts=[part]))
         assert reason_of(failure.value) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED")
         assert error_from_rpc(failure.value).retry_after > 0
         await second.submit(make_envelope(parts=[part]))
         with pytest.raises(grpc.aio.AioRpcError):
-            await service.caller().submit(make_envelope())
+            await service.caller().submit(make_envelope(parts=[part]))
+        # What waits for its parts takes no room from work that can be done.
+        whole = await first.submit(make_envelope())
+        await first.finished(whole.analysis_id)
 
 
 async def test_a_full_disk_takes_nothing(running, tmp_path, make_envelope, reason_of):

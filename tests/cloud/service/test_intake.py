@@ -201,3 +201,54 @@ async def test_a_list_is_given_page_by_page_newest_first(caller, make_envelope):
         if not token:
             break
     assert seen == made[::-1]
+
+
+Reason = envelope_pb2.RouteReason
+
+
+@pytest.mark.parametrize(
+    ("route", "reason"),
+    [
+        (envelope_pb2.Route(risk=float("nan")), "INVALID_ENVELOPE"),
+        (envelope_pb2.Route(target_risk=float("inf")), "INVALID_ENVELOPE"),
+        (envelope_pb2.Route(reasons=[Reason(value=float("-inf"))]), "INVALID_ENVELOPE"),
+        (envelope_pb2.Route(reasons=[Reason(code="C" * 65)]), "ENVELOPE_TOO_LARGE"),
+        (envelope_pb2.Route(reasons=[Reason(detail="d" * 501)]), "ENVELOPE_TOO_LARGE"),
+        (envelope_pb2.Route(reasons=[Reason()] * 33), "ENVELOPE_TOO_LARGE"),
+    ],
+    ids=["risk", "target", "value", "code", "detail", "count"],
+)
+async def test_a_route_without_measure_is_refused(caller, make_envelope, reason_of, route, reason):
+    with pytest.raises(grpc.aio.AioRpcError) as failure:
+        await caller.submit(make_envelope(route=route))
+    assert reason_of(failure.value) == (INVALID, reason)
+
+
+async def test_a_full_page_of_the_largest_routes_still_fits_a_list(caller, make_envelope):
+    reason = envelope_pb2.RouteReason(code="\U0001f6a2" * 64, detail="\U0001f6a2" * 500, value=1.0)
+    analysis = await caller.submit(make_envelope(route=envelope_pb2.Route(reasons=[reason] * 32)))
+    assert 100 * analysis.route.ByteSize() < 16 << 20
+    assert (await caller("List", pb.AnalysisServiceListRequest())).analyses[0].route == analysis.route
+
+
+async def test_an_envelope_that_announces_too_much_is_refused(caller, make_envelope, make_part, reason_of):
+    parts = [
+        make_part(b"x", part_id=f"p{number}", kind=envelope_pb2.PART_KIND_ORIGINAL, inline=False, size=43 << 20)
+        for number in range(3)
+    ]
+    with pytest.raises(grpc.aio.AioRpcError) as failure:
+        await caller.submit(make_envelope(parts=parts))
+    assert reason_of(failure.value) == (INVALID, "ENVELOPE_TOO_LARGE")
+    await caller.submit(make_envelope(parts=parts[:2]))
+
+
+async def test_a_request_whose_analysis_was_deleted_makes_no_second_one(caller, make_envelope, reason_of):
+    envelope = make_envelope()
+    taken = await caller.submit(envelope)
+    await caller.finished(taken.analysis_id)
+    await caller("Delete", pb.AnalysisServiceDeleteRequest(analysis_id=taken.analysis_id))
+    with pytest.raises(grpc.aio.AioRpcError) as failure:
+        await caller.submit(envelope)
+    assert reason_of(failure.value) == (grpc.StatusCode.NOT_FOUND, "NOT_FOUND")
+    assert not (await caller("List", pb.AnalysisServiceListRequest())).analyses
+    await caller.submit(make_envelope(document_id=envelope.document_id))

@@ -58,7 +58,10 @@ async def test_only_2xx_counts_as_received(receiver, delivery, status, received)
     assert (attempt.status, attempt.received, attempt.retry_after) == (status, received, 7)
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:1/", "http://nowhere.invalid/"])
+@pytest.mark.parametrize(
+    "url",
+    ["http://127.0.0.1:1/", "http://nowhere.invalid/", "https://a..b/", f"https://{'a' * 64}/", "https://xn--a/"],
+)
 async def test_a_receiver_that_is_not_there_is_a_failed_attempt(delivery, url):
     async with webhooks.client() as client:
         attempt = await webhooks.Poster(client, allow_private=True).post(delivery(url))

@@ -189,7 +189,7 @@ async def test_deleted_data_is_gone_from_the_disk(running, tmp_path, make_envelo
         return [path for path in tmp_path.iterdir() if path.is_file()]
 
     secret = b"a-text-that-stands-nowhere-else" * 50
-    part = make_part(secret, kind=4, inline=False)
+    part = make_part(secret, kind=4, inline=False, media_type="application/octet-stream")
     async with running(tmp_path) as service:
         caller = service.caller()
         taken = await caller.submit(make_envelope(parts=[part], file_name="private-name.jpg"))

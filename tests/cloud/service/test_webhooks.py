@@ -7,6 +7,7 @@ import pytest
 from standardwebhooks import Webhook
 
 from docferry.v1 import subscription_service_pb2 as pb
+from docferry_cloud.webhooks import Poster
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -111,7 +112,16 @@ async def test_a_secret_is_made_where_none_is_given(caller, receiver, make_envel
 
 @pytest.mark.parametrize(
     ("url", "secret"),
-    [("ftp://a/b", ""), ("http://", ""), ("http://user:pass@host/", ""), ("http://host/", "whsec_c2hvcnQ="), ("x", "")],
+    [
+        ("ftp://a/b", ""),
+        ("http://", ""),
+        ("http://user:pass@host/", ""),
+        ("http://host/", "whsec_c2hvcnQ="),
+        ("x", ""),
+        ("https://a..b/", ""),
+        (f"https://{'a' * 64}/", ""),
+        ("https://xn--a/", ""),
+    ],
 )
 async def test_a_webhook_that_cannot_work_is_refused(caller, reason_of, url, secret):
     request = pb.SubscriptionServiceCreateRequest(subscription=pb.Subscription(url=url), secret=secret)
@@ -129,3 +139,21 @@ async def test_webhooks_are_listed_page_by_page(caller):
     urls = [row.url for row in (*first.subscriptions, *rest.subscriptions)]
     assert urls == ["http://host/2", "http://host/1", "http://host/0"]
     assert not rest.next_page_token
+
+
+async def test_a_webhook_that_breaks_the_poster_does_not_stop_the_others(caller, receiver, make_envelope, monkeypatch):
+    real = Poster.post
+
+    async def post(self, delivery):
+        if delivery.url.endswith("/broken"):
+            raise RuntimeError("a bug")
+        return await real(self, delivery)
+
+    monkeypatch.setattr(Poster, "post", post)
+    broken = pb.Subscription(url=f"{receiver.url}/broken")
+    await caller("Create", pb.SubscriptionServiceCreateRequest(subscription=broken))
+    await _subscribe(caller, receiver)
+    await caller.submit(make_envelope())
+    got = [await receiver.next() for _ in range(2)]
+    assert [json.loads(one.body)["type"] for one in got] == ["analysis.accepted", "analysis.succeeded"]
+    assert {one.path for one in got} == {"/hook"}
