@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from statistics import median
 
 from docferry.document import Document, Line, Page, Polygon, Quality, Reading, Region
 from docferry.model_store import ModelStore
+from docferry.model_store.bundle import installed
 from docferry.reading_order import Block, LayoutBox, arrange, line_id, region_id
 from docferry.vision.detector import Detector
 from docferry.vision.layout import LayoutDetector
@@ -85,23 +87,24 @@ class Reader:
 
     @classmethod
     def load(cls, store: ModelStore, threads: int = 2, settings: ReadSettings | None = None) -> Reader:
-        """Load the networks.
+        """Load the networks: built ones where the store has them, else the originals.
 
         Args:
-            store: Where the models of `MODELS` have been pulled to.
+            store: Where the models of `MODELS`, or a bundle built from them, have been pulled to.
             threads: Threads one network may use.
             settings: The defaults when None.
 
         Raises:
             ModelError: A model is missing or damaged.
         """
-        networks = {model: open_network(store.path(model), threads=threads) for model in MODELS}
+        built = installed(store)
+        networks = {model: open_network(built.get(model) or store.path(model), threads=threads) for model in MODELS}
         return cls(
             detector=Detector(networks[DETECTOR]),
             recogniser=Recogniser.of(networks[RECOGNISER]),
             layout=LayoutDetector.of(networks[LAYOUT]),
             orientation=OrientationClassifier.of(networks[ORIENTATION]),
-            name=f"ppocrv6-small@{store.sha256(RECOGNISER)[:_HASH_DIGITS]}",
+            name=_reader_name(store, built.get(RECOGNISER)),
             layout_name=f"cdla@{store.sha256(LAYOUT)[:_HASH_DIGITS]}",
             settings=settings or ReadSettings(),
         )
@@ -156,6 +159,14 @@ class Reader:
                         provenance=f"edge:{self.name}",
                     )
             start, count = start + count, self.settings.lines
+
+
+def _reader_name(store: ModelStore, built: Path | None) -> str:
+    """What a reading says it was read with; a built recogniser reads a little differently, so it has its own name."""
+    if built is None:
+        return f"ppocrv6-small@{store.sha256(RECOGNISER)[:_HASH_DIGITS]}"
+    # A built model's folder is named after its hash.
+    return f"ppocrv6-small-int8@{built.parent.name[:_HASH_DIGITS]}"
 
 
 def _page(page: PageImage, blocks: Sequence[Block], lines: dict[str, Line], quality: Quality, provenance: str) -> Page:

@@ -98,9 +98,9 @@ class Recogniser:
         readings: dict[int, Recognised] = {}
         for batch in self._batches([crop.shape[1] for crop in crops]):
             width = self._padded(max(crops[number].shape[1] for number in batch))
-            probabilities = self.network.run(_tensor([crops[number] for number in batch], width))[0]
-            for number, path in zip(batch, probabilities, strict=True):
-                text, scores = self._decoded(path)
+            classes, best = _best(self.network.run(tensor_of([crops[number] for number in batch], width)))
+            for place, number in enumerate(batch):
+                text, scores = self._decoded(classes[place], best[place])
                 score = float(np.mean(scores)) if scores else 0.0
                 readings[number] = Recognised(text, score, scores, quads[number])
         return [readings[number] for number in range(len(quads))]
@@ -126,14 +126,22 @@ class Recogniser:
         if batch:
             yield batch
 
-    def _decoded(self, path: npt.NDArray[np.float32]) -> tuple[str, tuple[float, ...]]:
+    def _decoded(
+        self, classes: npt.NDArray[np.int64], scores: npt.NDArray[np.float32]
+    ) -> tuple[str, tuple[float, ...]]:
         """Greedy CTC: the best class of every column, repeats collapsed, blanks dropped."""
-        best = path.argmax(axis=1)
-        kept = best != _BLANK
-        kept[1:] &= best[1:] != best[:-1]
-        places = np.flatnonzero(kept)
-        scores = path[places, best[places]]
-        return tidy("".join(self.alphabet[index] for index in best[places])), tuple(scores.tolist())
+        kept = classes != _BLANK
+        kept[1:] &= classes[1:] != classes[:-1]
+        text = "".join(self.alphabet[index] for index in classes[kept])
+        return tidy(text), tuple(scores[kept].tolist())
+
+
+def _best(outputs: Sequence[Tensor]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    """Best class and its score for every line and column; built networks give just these, originals all classes."""
+    if len(outputs) == 2:
+        return outputs[0].astype(np.int64, copy=False), outputs[1]
+    classes = outputs[0].argmax(axis=2)
+    return classes, np.take_along_axis(outputs[0], classes[:, :, None], axis=2)[:, :, 0]
 
 
 def tidy(text: str) -> str:
@@ -160,8 +168,8 @@ def _has_cjk(text: str) -> bool:
     )
 
 
-def _tensor(crops: Sequence[Pixels], width: int) -> Tensor:
-    """`(n, 3, 48, width)` in -1..1, padded on the right with 0 as in training."""
+def tensor_of(crops: Sequence[Pixels], width: int) -> Tensor:
+    """What the network sees of crops 48 pixels high: `(n, 3, 48, width)` in -1..1, padded on the right with 0."""
     tensor = np.zeros((len(crops), 3, HEIGHT, width), dtype=np.float32)
     for number, crop in enumerate(crops):
         part = tensor[number, :, :, : crop.shape[1]]
