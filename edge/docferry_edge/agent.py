@@ -8,11 +8,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from docferry.markdown import render
-
 from docferry.client import Client, read_file
 from docferry.document import Document
 from docferry.errors import DocferryError, EngineError, InputError, StorageFull
+from docferry.markdown import render
 from docferry.v1 import analysis_pb2
 from docferry.wire import document_to_proto
 from docferry_edge.capture import Found, Inbox

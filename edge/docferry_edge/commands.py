@@ -141,7 +141,6 @@ def entry_tree(entry: Entry) -> dict[str, Any]:
 
 def _read_one(file: Path, examine: Examiner) -> dict[str, Any]:
     from docferry.markdown import render
-
     from docferry_edge.prepare import Frame
     from docferry_edge.route import Policy, plan
 

@@ -17,8 +17,9 @@ from docferry.vision.recogniser import Recogniser, tensor_of
 from docferry.vision.sessions import Tensor, open_network
 from docferry_edge.models_build.lines import text_lines
 from docferry_edge.models_build.quantise import folded, quantised, save
+from docferry_edge.models_build.simplify import simplified
 from docferry_edge.models_build.tail import shortened
-from docferry_edge.read import RECOGNISER
+from docferry_edge.read import MODELS, RECOGNISER
 
 Told = Callable[[str, int, int], None]
 """Told what is being done, and how many of how many steps of it are done."""
@@ -45,28 +46,33 @@ def build(store: ModelStore, folder: Path, seed: int = DEFAULT_SEED, told: Told 
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".building-") as work:
-            made = Path(work) / f"{RECOGNISER}.onnx"
-            _recogniser(store.path(RECOGNISER), made, Path(work), seed, told)
-            finished = made.replace(folder / made.name)
+            files = {name: _built(name, store.path(name), Path(work), seed, told) for name in MODELS}
+            placed = {name: file.replace(folder / file.name) for name, file in files.items()}
     except OSError as error:
         raise ConfigurationError(
             f"the bundle cannot be written: {error}", remedy=f"make {folder} writable, or name another folder"
         ) from error
-    model = describe(RECOGNISER, finished, store.sha256(RECOGNISER))
-    bundle = Bundle({RECOGNISER: model}, seed, _tools())
+    models = {name: describe(name, file, store.sha256(name)) for name, file in placed.items()}
+    bundle = Bundle(models, seed, _tools())
     write_manifest(folder, bundle)
     return bundle
 
 
-def _recogniser(original: Path, target: Path, work: Path, seed: int, told: Told) -> None:
-    told("folding", 0, 1)
-    folded(original, work / "folded.onnx")
-    told("folding", 1, 1)
-    quantised(work / "folded.onnx", work / "int8.onnx", _batches(seed, told))
-    told("shortening the last layer", 0, 1)
-    alphabet = Recogniser.of(open_network(original, threads=1)).alphabet
-    save(shortened(onnx.load(work / "int8.onnx"), alphabet), target)
-    told("shortening the last layer", 1, 1)
+def _built(name: str, original: Path, work: Path, seed: int, told: Told) -> Path:
+    what = f"folding {name}"
+    told(what, 0, 2)
+    target, plain = work / f"{name}.onnx", work / f"{name}.folded.onnx"
+    folded(original, plain)
+    told(what, 1, 2)
+    save(simplified(onnx.load(plain)), target)
+    told(what, 2, 2)
+    if name == RECOGNISER:
+        quantised(target, plain, _batches(seed, told))
+        alphabet = Recogniser.of(open_network(original, threads=1)).alphabet
+        save(shortened(onnx.load(plain), alphabet), target)
+    # What onnxruntime cannot load must not get into a bundle.
+    open_network(target, threads=1)
+    return target
 
 
 def _batches(seed: int, told: Told) -> Iterator[Tensor]:

@@ -19,30 +19,7 @@ from docferry.vision.images import Pixels
 
 HEIGHT = 48
 
-_SYLLABLES = [
-    "ka",
-    "lo",
-    "mi",
-    "ten",
-    "ra",
-    "so",
-    "vel",
-    "bri",
-    "an",
-    "do",
-    "pu",
-    "ster",
-    "gen",
-    "lin",
-    "har",
-    "tor",
-    "wes",
-    "qui",
-    "jo",
-    "fex",
-    "zam",
-    "shy",
-]
+_SYLLABLES = tuple("ka lo mi ten ra so vel bri an do pu ster gen lin har tor wes qui jo fex zam shy".split())  # noqa: SIM905
 _MARKS = "/-.:,%#&()*+@'\"!?<>=;_[]$€£"
 _STROKES = (cv2.FONT_HERSHEY_SIMPLEX, cv2.FONT_HERSHEY_DUPLEX, cv2.FONT_HERSHEY_COMPLEX, cv2.FONT_HERSHEY_PLAIN)
 
