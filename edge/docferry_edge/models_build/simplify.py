@@ -27,6 +27,7 @@ def simplified(model: Any) -> Any:
         _hard_swish_of_clip,
         _hard_swish_of_sigmoid,
         _scale_and_shift_into_producer,
+        _shift_before_scale,
         _scale_into_consumers,
         _shift_into_consumers,
         _gate_with_one,
@@ -173,31 +174,32 @@ def _scale_and_shift_into_producer(graph: _Graph, node: Any) -> bool:
     return True
 
 
-def _scale_into_consumers(graph: _Graph, node: Any) -> bool:
-    """Times a number, then plus a number or convolutions: the scale moves into the weights that follow."""
+def _shift_before_scale(graph: _Graph, node: Any) -> bool:
+    """s x + b before convolutions: s (x + b / s), so that the scale can go on into their weights."""
     found = _with_scalar(graph, node)
-    if found is None or node.op_type != "Mul":
+    users = graph.consumers(node.output[0])
+    if found is None or node.op_type != "Mul" or len(users) != 1 or users[0].op_type != "Add":
         return False
     given, scale = found
-    users = graph.consumers(node.output[0])
-    if not users or not graph.inner(node.output[0]) or scale == 0:
+    shift = users[0]
+    other = _with_scalar(graph, shift)
+    if other is None or scale == 0 or not graph.inner(node.output[0]) or not _only_convolutions(graph, shift):
         return False
-    if len(users) == 1 and users[0].op_type == "Add":
-        # s x + b = s (x + b / s): the shift comes first, so that the scale can go on to the convolution.
-        shift = users[0]
-        other = _with_scalar(graph, shift)
-        if other is None or not all(_reads_weights(graph, user, shift) for user in graph.consumers(shift.output[0])):
-            return False
-        if not graph.inner(shift.output[0]):
-            return False
-        number = graph.add(np.array([other[1] / scale]), shift.name or shift.output[0])
-        sum_ = helper.make_node("Add", [given, number], [node.output[0]], name=f"{shift.output[0]}.first")
-        times = helper.make_node("Mul", [node.output[0], _scalar_name(graph, node)], [shift.output[0]], name=f"{shift.output[0]}.times")
-        graph.replace([node, shift], [sum_, times])
-        return True
-    if not all(_reads_weights(graph, user, node) for user in users):
+    number = graph.add(np.array([other[1] / scale]), shift.output[0])
+    factor = _scalar_name(graph, node)
+    summed, out = node.output[0], shift.output[0]
+    first = helper.make_node("Add", [given, number], [summed], name=f"{out}.first")
+    graph.replace([node, shift], [first, helper.make_node("Mul", [summed, factor], [out], name=f"{out}.times")])
+    return True
+
+
+def _scale_into_consumers(graph: _Graph, node: Any) -> bool:
+    """Times a number before convolutions: into their weights; 0 times it is still their padding."""
+    found = _with_scalar(graph, node)
+    if found is None or node.op_type != "Mul" or not _only_convolutions(graph, node):
         return False
-    for user in users:
+    given, scale = found
+    for user in graph.consumers(node.output[0]):
         weights = graph.constant(user.input[1])
         assert weights is not None
         user.input[1] = graph.add(weights * scale, user.input[1])
@@ -208,12 +210,10 @@ def _scale_into_consumers(graph: _Graph, node: Any) -> bool:
 def _shift_into_consumers(graph: _Graph, node: Any) -> bool:
     """Plus a number, then convolutions without padding: into their bias. Padding is with 0, after the shift."""
     found = _with_scalar(graph, node)
-    if found is None or node.op_type != "Add" or not graph.inner(node.output[0]):
+    users = graph.consumers(node.output[0])
+    if found is None or node.op_type != "Add" or not _only_convolutions(graph, node) or any(map(_padded, users)):
         return False
     given, number = found
-    users = graph.consumers(node.output[0])
-    if not users or not all(_reads_weights(graph, user, node) and not _padded(user) for user in users):
-        return False
     for user in users:
         weights = graph.constant(user.input[1])
         bias = graph.constant(user.input[2]) if len(user.input) > 2 else np.zeros(1)
@@ -260,13 +260,19 @@ def _with_scalar(graph: _Graph, node: Any) -> tuple[str, float] | None:
 
 
 def _scalar_name(graph: _Graph, node: Any) -> str:
-    return next(name for name in node.input if graph.scalar(name) is not None)
+    return str(next(name for name in node.input if graph.scalar(name) is not None))
 
 
-def _reads_weights(graph: _Graph, user: Any, node: Any) -> bool:
-    """Whether a user is a convolution over the node's output whose weights are constant."""
-    return bool(
-        user.op_type == "Conv" and user.input[0] == node.output[0] and graph.constant(user.input[1]) is not None
+def _only_convolutions(graph: _Graph, node: Any) -> bool:
+    """Whether the node's output goes into convolutions with constant weights and nowhere else."""
+    users = graph.consumers(node.output[0])
+    return (
+        bool(users)
+        and graph.inner(node.output[0])
+        and all(
+            user.op_type == "Conv" and user.input[0] == node.output[0] and graph.constant(user.input[1]) is not None
+            for user in users
+        )
     )
 
 

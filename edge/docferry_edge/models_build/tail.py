@@ -146,7 +146,7 @@ def _best(rows: str, weights: str, bias: str, name: str) -> list[Any]:
         node("Gemm", [rows, weights, bias], [f"{name}.logits"]),
         node("ArgMax", [f"{name}.logits"], [f"{name}.class"], axis=1, keepdims=1),
         node("ReduceMax", [f"{name}.logits"], [f"{name}.logit"], axes=[1], keepdims=1),
-        # onnxruntime computes ReduceLogSumExp number by number; its Softmax is vectorised and wins in spite of the copy.
+        # onnxruntime computes ReduceLogSumExp number by number; its Softmax is vectorised.
         node("Softmax", [f"{name}.logits"], [f"{name}.shares"], axis=1),
         node("ReduceMax", [f"{name}.shares"], [f"{name}.score"], axes=[1], keepdims=1),
     ]
