@@ -1,6 +1,6 @@
 """How fast and how well the edge reads, beside stock RapidOCR on the same pages in the same run, in turn.
 
-`python -m benchmarks.reading --data DIR [--limit N] [--json FILE]`; each reader has a process of its own. Prints a
+`python -m benchmarks.reading --data DIR [--skip N] [--limit N] [--json FILE]`; each reader has a process of its own. Prints a
 table and, last, one JSON line: `{dataset: {ours | rapidocr | tesseract: {hint_ms, full_ms, cpu_s, rss_mb, start_ms,
 word_f1}, ratio_full}}`; times are medians, memory is the peak, CPU seconds are per page.
 """
@@ -187,6 +187,7 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="a dataset folder, or a folder of them")
+    parser.add_argument("--skip", type=int, default=0, help="pages per dataset to leave out first: those tuned on")
     parser.add_argument("--limit", type=int, help="pages per dataset")
     parser.add_argument("--json", type=Path, help="also write the JSON line here")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="threads for our reader")
@@ -194,7 +195,7 @@ def main() -> None:
     results: dict[str, Any] = {}
     try:
         for name, samples in datasets(arguments.data).items():
-            results[name] = measure(samples[: arguments.limit], arguments.threads)
+            results[name] = measure(samples[arguments.skip :][: arguments.limit], arguments.threads)
             show(name, results[name])
     except DocferryError as error:
         raise SystemExit(str(error)) from error
