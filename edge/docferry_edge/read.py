@@ -15,7 +15,7 @@ from docferry.vision.detector import Detector
 from docferry.vision.layout import LayoutDetector
 from docferry.vision.orientation import OrientationClassifier
 from docferry.vision.quads import Quad, relative, size
-from docferry.vision.recogniser import Recogniser
+from docferry.vision.recogniser import Recogniser, RecogniserSettings
 from docferry.vision.sessions import open_network
 from docferry_edge.prepare import Frame, PageImage, PrepareSettings, hint, prepare
 
@@ -91,17 +91,24 @@ class Reader:
 
         Args:
             store: Where the models of `MODELS`, or a bundle built from them, have been pulled to.
-            threads: Threads one network may use.
+            threads: Threads one page may use.
             settings: The defaults when None.
 
         Raises:
             ModelError: A model is missing or damaged.
         """
         built = installed(store)
-        networks = {model: open_network(built.get(model) or store.path(model), threads=threads) for model in MODELS}
+        networks = {
+            model: open_network(
+                built.get(model) or store.path(model),
+                # The recogniser has many small inputs: it fills the cores with lanes.
+                threads=1 if model == RECOGNISER else threads,
+            )
+            for model in MODELS
+        }
         return cls(
             detector=Detector(networks[DETECTOR]),
-            recogniser=Recogniser.of(networks[RECOGNISER]),
+            recogniser=Recogniser.of(networks[RECOGNISER], RecogniserSettings(lanes=threads)),
             layout=LayoutDetector.of(networks[LAYOUT]),
             orientation=OrientationClassifier.of(networks[ORIENTATION]),
             name=_reader_name(store, built.get(RECOGNISER)),
@@ -158,7 +165,10 @@ class Reader:
                         score=recognised.score,
                         provenance=f"edge:{self.name}",
                     )
-            start, count = start + count, self.settings.lines
+            start += count
+            # A few lines left over would not fill the lanes: they go with the chunk before them.
+            left = len(places) - start
+            count = left if left < 1.5 * self.settings.lines else self.settings.lines
 
 
 def _reader_name(store: ModelStore, built: Path | None) -> str:
