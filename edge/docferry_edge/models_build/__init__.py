@@ -1,0 +1,4 @@
+"""Building faster models from the pinned originals, on a development machine (`docferry models build`).
+
+Needs `onnx` (extra `dev`); a kiosk installs the finished bundle and never imports this package.
+"""
