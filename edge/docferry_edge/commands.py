@@ -129,6 +129,12 @@ def load_examiner(threads: int) -> Examiner:
 
     reader = Reader.load(default_store(), threads=threads)
     calibration = default_calibration()
+    if calibration.reader != reader.name:
+        logging.getLogger(__name__).warning(
+            "the calibration is fitted for %s, not for %s: confidences are less certain",
+            calibration.reader,
+            reader.name,
+        )
     return lambda frame: examine(frame, reader, calibration)
 
 

@@ -49,7 +49,7 @@ def sheet(lines) -> Pixels:
     return page
 
 
-def test_built_models_read_as_the_originals(bundle, store):
+def test_built_models_read_right_what_the_originals_do(bundle, store):
     original = Reader.load(store, threads=1)
     install_bundle(bundle, store)
     built = Reader.load(store, threads=1)
