@@ -1,9 +1,11 @@
-"""How fast and how well the edge reads, beside stock RapidOCR on the same pages in the same run, in turn.
+"""How fast and how well the edge reads, beside stock RapidOCR and Tesseract on the same pages in the same run, in turn.
 
-`python -m benchmarks.reading --data DIR [--skip N] [--limit N] [--json FILE]`; each reader has a process of its own.
-Prints a table and, last, one JSON line: `{dataset: {ours | rapidocr | tesseract: {hint_ms, full_ms, cpu_s, rss_mb,
-start_ms,
-word_f1}, ratio_full}}`; times are medians, memory is the peak, CPU seconds are per page.
+`python -m benchmarks.reading --data DIR [--skip N] [--limit N] [--json FILE] [--plot FILE]`; each reader has a process
+of its own. Prints a table and, last, one JSON line: `{dataset: {ours | rapidocr | tesseract: {hint_ms, full_ms, cpu_s,
+rss_mb, start_ms, word_f1, line_cer}, ratio_full, hint, gain}}`. Times are medians, memory is the peak, CPU seconds are
+per page. `line_cer` is the edit distance over the length of the truth, by lines that stand in the same place; a line
+that was not found counts whole. `hint` is our hint against its parts timed alone (decoding, orientation, layout, line
+detection); `gain` our word F1 less RapidOCR's, with its paired bootstrap interval by document.
 """
 
 from __future__ import annotations
@@ -11,186 +13,152 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
-import subprocess
-import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.metrics import WordCounts, word_counts
+import numpy as np
+from rapidfuzz.distance import Levenshtein
+
+from benchmarks.bootstrap import word_f1_gain
+from benchmarks.metrics import TextLine, WordCounts, folded, line_groups, word_counts
+from benchmarks.readers import Answer, PageReader, ours, rapidocr, tesseract
 from benchmarks.reading_data import Sample, datasets
-from benchmarks.stock_rapidocr import INTERPRETER
-from docferry.errors import DocferryError, EngineError, Unavailable
-
-HERE = Path(__file__).resolve().parent
-
-AS_SERVICE = {"MALLOC_ARENA_MAX": "1"}
-"""What deploy/systemd/docferry-edge.service sets for the reader."""
+from docferry.errors import DocferryError
 
 
 @dataclass(slots=True)
 class Tally:
     """What one reader did on one dataset."""
 
-    hints: list[float] = field(default_factory=list)
-    times: list[float] = field(default_factory=list)
-    cpu: float = 0.0
+    answers: list[Answer] = field(default_factory=list)
+    words: list[WordCounts] = field(default_factory=list)
+    edits: int = 0
+    letters: int = 0
     rss_mb: float = 0.0
     start_ms: float = 0.0
-    words: WordCounts = field(default_factory=WordCounts)
+
+    def add(self, sample: Sample, answer: Answer) -> None:
+        """Count one page."""
+        self.answers.append(answer)
+        self.words.append(word_counts(sample.texts, [text for _, text in answer.lines]))
+        edits, letters = line_errors(sample.lines, answer.lines)
+        self.edits += edits
+        self.letters += letters
 
     def summary(self) -> dict[str, float]:
         """The stable keys."""
         result = {
-            "full_ms": round(median(self.times), 1),
-            "cpu_s": round(self.cpu / len(self.times), 3),
+            "full_ms": round(median(answer.full_ms for answer in self.answers), 1),
+            "cpu_s": round(sum(answer.cpu_s for answer in self.answers) / len(self.answers), 3),
             "rss_mb": round(self.rss_mb, 1),
             "start_ms": round(self.start_ms, 1),
-            "word_f1": round(self.words.f1, 4),
+            "word_f1": round(sum(self.words, WordCounts()).f1, 4),
         }
-        return {"hint_ms": round(median(self.hints), 1)} | result if self.hints else result
+        if self.letters:
+            result["line_cer"] = round(self.edits / self.letters, 4)
+        hints = [answer.hint_ms for answer in self.answers if answer.hint_ms is not None]
+        return {"hint_ms": round(median(hints), 1)} | result if hints else result
 
 
-class Process:
-    """A reader process that answers paths with JSON lines."""
+def line_errors(truth: Sequence[TextLine], read: Sequence[TextLine]) -> tuple[int, int]:
+    """Edits and letters over lines matched by place; letters and digits, case folded.
 
-    def __init__(self, process: subprocess.Popen[str], start_ms: float) -> None:
-        self._process = process
-        self.start_ms = start_ms
-
-    def read(self, sample: Sample, tally: Tally) -> None:
-        """Read one page and add what it took to the tally.
-
-        Raises:
-            EngineError: The reader died or failed on the page.
-        """
-        before = _cpu_seconds(self._process.pid)
-        answer = ask(self._process, str(sample.image))
-        tally.cpu += _cpu_seconds(self._process.pid) - before
-        tally.rss_mb = max(tally.rss_mb, _peak_mb(self._process.pid))
-        tally.start_ms = self.start_ms
-        lines = [line["text"] if isinstance(line, dict) else line for line in answer["lines"]]
-        tally.words += word_counts(sample.texts, lines)
-        tally.times.append(answer["full_ms"] if "full_ms" in answer else answer["ms"])
-        if "hint_ms" in answer:
-            tally.hints.append(answer["hint_ms"])
-
-
-class Tesseract:
-    """Tesseract as a command, one process a page; its start is part of every page's time."""
-
-    def read(self, sample: Sample, tally: Tally) -> None:
-        """Read one page; CPU is what the child process used."""
-        before, started = os.times(), time.perf_counter()
-        done = subprocess.run(
-            ["tesseract", str(sample.image), "stdout", "-l", "eng"], capture_output=True, text=True, check=False
-        )
-        after = os.times()
-        if done.returncode:
-            raise EngineError(f"tesseract could not read {sample.image}: {done.stderr.strip()}")
-        tally.times.append((time.perf_counter() - started) * 1000)
-        tally.cpu += after.children_user + after.children_system - before.children_user - before.children_system
-        tally.words += word_counts(sample.texts, done.stdout.splitlines())
-
-
-Readers = dict[str, Process | Tesseract]
-
-
-@contextmanager
-def started(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Iterator[Process]:
-    """Start a reader process and wait until its models are loaded."""
-    begun = time.perf_counter()
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-        cwd=HERE.parent,
-        env=os.environ | (environment or {}),
-    ) as process:
-        try:
-            _next(process)
-            yield Process(process, (time.perf_counter() - begun) * 1000)
-        finally:
-            if process.stdin is not None:
-                process.stdin.close()
-
-
-def ask(process: subprocess.Popen[str], path: str) -> dict[str, Any]:
-    """One question, one answer.
-
-    Raises:
-        EngineError: No answer, or an answer that says the page could not be read.
+    What only the reader saw is free: truths leave out logos and stamps.
     """
-    assert process.stdin is not None
-    process.stdin.write(f"{Path(path).resolve()}\n")
-    process.stdin.flush()
-    answer = _next(process)
-    if "error" in answer:
-        raise EngineError(f"{path}: {answer['error']}")
-    return answer
+    edits = letters = 0
+    for wanted, found in line_groups(truth, read):
+        expected, got = (folded("".join(text for _, text in sorted(side, key=_left))) for side in (wanted, found))
+        if wanted:
+            edits += min(len(expected), Levenshtein.distance(expected, got))
+            letters += len(expected)
+    return edits, letters
 
 
-def _next(process: subprocess.Popen[str]) -> dict[str, Any]:
-    assert process.stdout is not None
-    row = process.stdout.readline()
-    if not row:
-        raise EngineError(f"a reader ended with status {process.wait()}", remedy="see its messages above")
-    answer: dict[str, Any] = json.loads(row)
-    return answer
-
-
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _peak_mb(pid: int) -> float:
-    for row in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
-        if row.startswith("VmHWM:"):
-            return int(row.split()[1]) / 1024
-    raise Unavailable(f"/proc/{pid}/status names no peak memory", remedy="run on Linux")
+def _left(line: TextLine) -> float:
+    return min(x for x, _ in line[0])
 
 
 def measure(samples: Sequence[Sample], threads: int) -> dict[str, Any]:
     """All readers on one dataset; fresh processes, each page once per reader, in turn."""
-    ours = [sys.executable, "-m", "benchmarks.reading_worker", str(threads)]
-    rapid = [str(INTERPRETER), str(HERE / "rapidocr_worker.py")]
-    with started(ours, AS_SERVICE) as own, started(rapid) as stock:
-        readers: Readers = {"ours": own, "rapidocr": stock}
-        if shutil.which("tesseract"):
-            readers["tesseract"] = Tesseract()
-        tallies = {name: Tally() for name in readers}
+    with ours(threads) as own, rapidocr() as stock:
+        readers: dict[str, PageReader] = {"ours": own, "rapidocr": stock}
+        third = tesseract()
+        if third is not None:
+            readers["tesseract"] = third
+        tallies = {name: Tally(start_ms=reader.start_ms) for name, reader in readers.items()}
+        parts = []
         for number, sample in enumerate(samples):
             # Whoever goes second finds the file in the page cache, so they change places.
             for name in list(readers)[:: 1 if number % 2 else -1]:
-                readers[name].read(sample, tallies[name])
-    result: dict[str, Any] = {name: tallies[name].summary() for name in tallies}
+                tallies[name].add(sample, readers[name].read(sample.image))
+            parts.append(own.parts(sample.image))
+        for name, reader in readers.items():
+            tallies[name].rss_mb = reader.peak_mb()
+    result: dict[str, Any] = {name: tally.summary() for name, tally in tallies.items()}
     result["ratio_full"] = round(result["rapidocr"]["full_ms"] / result["ours"]["full_ms"], 3)
+    result["hint"] = hint_summary(tallies["ours"].answers, parts)
+    result["gain"] = word_f1_gain(tallies["ours"].words, tallies["rapidocr"].words).rounded()
     result["pages"] = len(samples)
     return result
+
+
+def hint_summary(answers: Sequence[Answer], parts: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Our hint: when the layout and when the line boxes were there, and how both compare with the parts alone."""
+    hints = np.array([answer.hint_ms for answer in answers], dtype=np.float64)
+    alone = np.array([sum(part.values()) for part in parts])
+    return {
+        "layout_ms": round(median(answer.layout_ms or 0.0 for answer in answers), 1),
+        "p95_ms": round(float(np.percentile(hints, 95)), 1),
+        "parts_p95_ms": round(float(np.percentile(alone, 95)), 1),
+        "p95_ratio": round(float(np.percentile(hints, 95) / np.percentile(alone, 95)), 3),
+        **{f"{name}_alone_ms": round(median(part[name] for part in parts), 1) for name in parts[0]},
+    }
 
 
 def show(name: str, result: dict[str, Any]) -> None:
     """One table for one dataset."""
     print(f"\n{name}: {result['pages']} pages; RapidOCR's time / ours = {result['ratio_full']:.2f}")
-    print(f"{'':10}{'hint ms':>9}{'full ms':>9}{'cpu s':>8}{'rss MB':>8}{'start ms':>10}{'word F1':>9}")
+    print(f"{'':10}{'hint ms':>9}{'full ms':>9}{'cpu s':>8}{'rss MB':>8}{'start ms':>10}{'word F1':>9}{'line CER':>10}")
     for reader in ("ours", "rapidocr", "tesseract"):
         if reader not in result:
             print(f"{reader:10}  not installed")
             continue
         row = result[reader]
         hint = f"{row['hint_ms']:9.0f}" if "hint_ms" in row else f"{'-':>9}"
+        errors = f"{row['line_cer']:10.4f}" if "line_cer" in row else f"{'-':>10}"
         print(
             f"{reader:10}{hint}{row['full_ms']:9.0f}{row['cpu_s']:8.2f}{row['rss_mb']:8.0f}"
-            f"{row['start_ms']:10.0f}{row['word_f1']:9.4f}"
+            f"{row['start_ms']:10.0f}{row['word_f1']:9.4f}{errors}"
         )
+    hint, (gain, low, high) = result["hint"], result["gain"]
+    print(
+        f"layout after {hint['layout_ms']:.0f} ms; hint p95 {hint['p95_ms']:.0f} ms, {hint['p95_ratio']:.2f} times its "
+        f"parts alone; word F1 against RapidOCR {gain:+.4f} ({low:+.4f} to {high:+.4f})"
+    )
+
+
+def plot(results: dict[str, Any], file: Path) -> None:
+    """Time against word F1, a point for each reader and dataset."""
+    # Only who wants the picture pays for loading it.
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots()
+    marks = {"ours": "o", "rapidocr": "s", "tesseract": "^"}
+    for number, (dataset, result) in enumerate(results.items()):
+        for reader, mark in marks.items():
+            if reader in result:
+                row = result[reader]
+                label = f"{dataset}, {reader}"
+                axes.plot(row["full_ms"], row["word_f1"], mark, color=f"C{number}", label=label)
+    axes.set_xscale("log")
+    axes.set_xlabel("milliseconds a page, median")
+    axes.set_ylabel("word F1")
+    axes.legend(fontsize="small")
+    figure.savefig(file)
 
 
 def main() -> None:
@@ -200,6 +168,7 @@ def main() -> None:
     parser.add_argument("--skip", type=int, default=0, help="pages per dataset to leave out first: those tuned on")
     parser.add_argument("--limit", type=int, help="pages per dataset")
     parser.add_argument("--json", type=Path, help="also write the JSON line here")
+    parser.add_argument("--plot", type=Path, help="also draw time against word F1 into this file")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="threads for our reader")
     arguments = parser.parse_args()
     results: dict[str, Any] = {}
@@ -209,6 +178,8 @@ def main() -> None:
             show(name, results[name])
     except DocferryError as error:
         raise SystemExit(str(error)) from error
+    if arguments.plot:
+        plot(results, arguments.plot)
     line = json.dumps(results)
     if arguments.json:
         arguments.json.write_text(line + "\n", encoding="utf-8")

@@ -1,22 +1,28 @@
-"""Pages with their text, from one evaluation folder or a folder of them."""
+"""Pages with their text and where it stands, from one evaluation folder or a folder of them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.metrics import TextLine
 from docferry.errors import NotFound
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One page: its picture and what stands on it, as lines or words in any order."""
+    """One page: its picture and what stands on it, as lines or words in any order.
+
+    Attributes:
+        lines: Those of the truth that say where they stand, in the picture's pixels; empty where the truth does not.
+    """
 
     image: Path
     texts: tuple[str, ...]
+    lines: tuple[TextLine, ...] = ()
 
 
 def datasets(data: Path) -> dict[str, tuple[Sample, ...]]:
@@ -38,7 +44,7 @@ def _samples(folder: Path) -> tuple[Sample, ...]:
     truths = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((folder / "gt").glob("*.json"))]
     pages = [(truth, _texts(truth)) for truth in truths if "image" in truth]
     return tuple(
-        Sample(folder / truth["image"], texts)
+        Sample(folder / truth["image"], texts, tuple(_lines(truth)))
         for truth, texts in pages
         if texts and not truth["image"].lower().endswith(".pdf")
     )
@@ -50,6 +56,24 @@ def _texts(truth: dict[str, Any]) -> tuple[str, ...]:
         if truth.get(key):
             return texts(truth[key])
     return ()
+
+
+def _lines(truth: dict[str, Any]) -> Iterator[TextLine]:
+    """Lines or words with a place; blocks give their lines."""
+    items = truth.get("lines") or truth.get("words")
+    if not items:
+        items = [line for block in truth.get("blocks") or () for line in block.get("lines") or ()]
+    for item in items:
+        flat = item.get("poly") or item.get("bbox")
+        if item.get("text") and flat:
+            yield _polygon(flat), item["text"]
+
+
+def _polygon(flat: Sequence[float]) -> tuple[tuple[float, float], ...]:
+    if len(flat) == 4:
+        x0, y0, x1, y1 = flat
+        return (x0, y0), (x1, y0), (x1, y1), (x0, y1)
+    return tuple(zip(flat[::2], flat[1::2], strict=True))
 
 
 def _of_items(items: list[dict[str, Any]]) -> tuple[str, ...]:

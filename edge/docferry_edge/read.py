@@ -15,7 +15,7 @@ from docferry.vision.detector import Detector
 from docferry.vision.layout import LayoutDetector
 from docferry.vision.orientation import OrientationClassifier
 from docferry.vision.quads import Quad, relative, size
-from docferry.vision.recogniser import Recogniser, RecogniserSettings
+from docferry.vision.recogniser import Recogniser, RecogniserSettings, has_cjk, unstroked
 from docferry.vision.sessions import open_network
 from docferry_edge.preparation.quality import hint
 from docferry_edge.prepare import Frame, PageImage, PrepareSettings, prepare
@@ -154,14 +154,16 @@ class Reader:
             for place, index in enumerate(block.members)
         ]
         start, count = 0, self.settings.first_lines
+        latin = True
         while start < len(places):
             chunk = places[start : start + count]
             read = self.recogniser.read(page.pixels, [quads[index] for _, index in chunk])
+            latin = latin and not any(has_cjk(recognised.text) for recognised in read)
             for (name, _), recognised in zip(chunk, read, strict=True):
                 if recognised.text and recognised.score >= self.settings.least_score:
                     yield Line(
                         id=name,
-                        text=recognised.text,
+                        text=unstroked(recognised.text) if latin else recognised.text,
                         polygon=relative(recognised.quad, page.width, page.height),
                         score=recognised.score,
                         provenance=f"edge:{self.name}",

@@ -187,6 +187,24 @@ _NARROW = {full: full - 0xFEE0 for full in range(0xFF01, 0xFF5F)} | {
 }
 
 
+def unstroked(text: str) -> str:
+    """A line of a page without Chinese or Japanese, where the network still saw some: its strokes are dashes.
+
+    The network has no way to tell a lone dash from the Chinese one; the page's other lines have. A line with any
+    other Chinese or Japanese letter is left as it is.
+    """
+    dashes = text.translate(_DASHES)
+    return text if _has_cjk(dashes) else tidy(dashes)
+
+
+_DASHES = {ord("一"): "–", ord("ー"): "–", ord("二"): "=", ord("三"): "≡"}
+
+
+def has_cjk(text: str) -> bool:
+    """Whether a Chinese, Japanese or Korean letter stands in the text that is more than a stroke or three."""
+    return _has_cjk(text.translate(_DASHES))
+
+
 def _has_cjk(text: str) -> bool:
     return any(
         "\u3040" <= letter <= "\u30ff" or "\u3400" <= letter <= "\u9fff" or "\uac00" <= letter <= "\ud7a3"

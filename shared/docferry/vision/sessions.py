@@ -52,9 +52,11 @@ def open_network(path: Path, *, threads: int) -> Network:
     options.inter_op_num_threads = 1
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
-    # The arena keeps the largest page's buffers for ever, and a memory pattern is kept for every new input shape;
-    # page sizes vary, and a kiosk's memory is small.
+    # An arena for each network keeps its largest page's buffers for ever, and a memory pattern is kept for every new
+    # input shape; page sizes vary, and a kiosk's memory is small. One arena for all is used where the program made
+    # one: see `memory.bound_memory`.
     options.enable_cpu_mem_arena = False
+    options.add_session_config_entry("session.use_env_allocators", "1")
     options.enable_mem_pattern = False
     # Spinning threads burn a core between two pages and fight the other networks for it.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
