@@ -9,16 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from statistics import median
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
 from docferry.vision.images import Pixels
-from docferry.vision.quads import Quad, ordered
+from docferry.vision.quads import Quad, ordered, size
 from docferry.vision.sessions import Network, Tensor
 
 _STRIDE = 32
+_OVERLAP = 64
+"""Pixels the network sees beyond a strip's own, above and below: more than two lines of small print."""
 
 _Rectangle = tuple[Sequence[float], Sequence[float], float]
 """OpenCV's rotated rectangle: centre, width and height, degrees."""
@@ -39,6 +42,10 @@ class DetectorSettings:
         box_threshold: A core is kept when its mean probability is at least this.
         unclip: Growth of a core, as DB's ratio: distance = area * unclip / perimeter.
         most: No more cores than this are looked at.
+        small: Lines lower than this in the network's pixels are small print: where the median line is, and the page
+            has more pixels, it is looked at again, closer. On drawn pages word F1 was 0.97 to 1.00 above it and fell
+            to 0.81 and 0.30 below.
+        closer: How much larger the second look shows the page.
     """
 
     area: int = 800_000
@@ -48,6 +55,8 @@ class DetectorSettings:
     box_threshold: float = 0.4
     unclip: float = 2.0
     most: int = 2000
+    small: float = 10.0
+    closer: float = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +84,44 @@ class Detector:
     def detect(self, image: Pixels) -> Detection:
         """Find the text lines on a page `(height, width, 3)`, BGR."""
         height, width = image.shape[:2]
-        seen_width, seen_height = input_size(width, height, self.settings)
-        probability = self.network.run(_tensor(image, seen_width, seen_height))[0][0, 0]
-        scale = (seen_width / width, seen_height / height)
+        found = self._look(image, input_size(width, height, self.settings))
+        if not self._is_small(found):
+            return found
+        return self._look_closer(image, min(1.0, found.scale[1] * self.settings.closer))
+
+    def _look(self, image: Pixels, seen: tuple[int, int]) -> Detection:
+        height, width = image.shape[:2]
+        probability = self.network.run(_tensor(image, *seen))[0][0, 0]
+        scale = (seen[0] / width, seen[1] / height)
         quads, scores = _quads(probability, scale, (width, height), self.settings)
         return Detection(tuple(quads), tuple(scores), scale)
+
+    def _is_small(self, found: Detection) -> bool:
+        if not found.quads or found.scale[1] >= 1:
+            return False
+        return median(size(quad)[1] for quad in found.quads) * found.scale[1] < self.settings.small
+
+    def _look_closer(self, image: Pixels, scale: float) -> Detection:
+        """The page in strips as wide as itself, each as large to the network as a page: memory stays what it was.
+
+        Strips overlap, and a line belongs to the strip that its middle lies in, so every line is seen whole once.
+        """
+        height, width = image.shape[:2]
+        seen_width = min(_multiple(width * scale), self.settings.long_side)
+        scale = seen_width / width
+        own = max(_STRIDE, round(self.settings.area / seen_width) - 2 * _OVERLAP)
+        quads: list[Quad] = []
+        scores: list[float] = []
+        for start in range(0, math.ceil(height * scale), own):
+            top = max(0, round((start - _OVERLAP) / scale))
+            bottom = min(height, round((start + own + _OVERLAP) / scale))
+            strip = self._look(image[top:bottom], (seen_width, _multiple((bottom - top) * scale)))
+            for quad, score in zip(strip.quads, strip.scores, strict=True):
+                moved = quad + np.array([0, top], dtype=np.float32)
+                if start <= float(moved[:, 1].mean()) * scale < start + own:
+                    quads.append(moved)
+                    scores.append(score)
+        return Detection(tuple(quads), tuple(scores), (scale, scale))
 
 
 def input_size(width: int, height: int, settings: DetectorSettings) -> tuple[int, int]:

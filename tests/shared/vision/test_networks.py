@@ -7,7 +7,7 @@ import pytest
 
 from docferry.document import RegionType
 from docferry.errors import ModelError
-from docferry.vision.detector import DetectorSettings, input_size
+from docferry.vision.detector import Detector, DetectorSettings, input_size
 from docferry.vision.layout import LayoutDetector
 from docferry.vision.orientation import OrientationClassifier, turned
 from docferry.vision.quads import size
@@ -97,6 +97,16 @@ def test_the_detector_sees_multiples_of_32_within_its_bounds(width, height):
     seen = input_size(width, height, settings)
     assert all(side % 32 == 0 and 32 <= side <= settings.long_side for side in seen)
     assert seen[0] * seen[1] <= settings.area * 1.15 + 32 * settings.long_side
+
+
+def test_small_print_is_looked_at_closer_and_every_line_found_once(detector):
+    lines = [f"Clause {number} of the small print that nobody is meant to read" for number in range(80)]
+    page = pages.drawn(lines, width=2000, height=2800, size=12, left=150, top=120, pitch=30)
+    unaided = Detector(detector.network, DetectorSettings(small=0)).detect(page)
+    found = detector.detect(page)
+    assert found.scale[0] > 1.5 * unaided.scale[0]
+    middles = sorted(float(quad[:, 1].mean()) for quad in found.quads)
+    assert middles == pytest.approx([120 + 30 * number + 7 for number in range(80)], abs=6)
 
 
 def test_the_detection_says_at_what_scale_it_looked(detector):
