@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import signal
 import sys
@@ -21,10 +22,11 @@ from docferry.settings import load
 from docferry.v1 import analysis_pb2, analysis_service_pb2, envelope_pb2
 
 if TYPE_CHECKING:
-    from docferry_edge.agent import Examiner
+    from docferry_edge.camera import Watch
     from docferry_edge.entry import Entry
     from docferry_edge.outbox import Outbox
-    from docferry_edge.settings import EdgeSettings
+    from docferry_edge.settings import CameraSettings, EdgeSettings
+    from docferry_edge.work import Examiner
 
 edge_app = typer.Typer(help="The edge agent.", no_args_is_help=True)
 
@@ -38,6 +40,8 @@ def read(
     json: Json = False,
 ) -> None:
     """Read files here, without any network, and print what the edge knows."""
+    from docferry_edge.examine import load_examiner
+
     examine = load_examiner(threads)
     good = True
     with console.progress() as bar:
@@ -101,7 +105,9 @@ def retry(
 
 def packer() -> Callable[[Path, envelope_pb2.Effort.ValueType], Any]:
     """A function that reads a file here and packs what is to be sent; loads the reader once, on the first file."""
-    from docferry_edge.pack import Identity, Pictures, pack
+    from docferry_edge.desk import Identity
+    from docferry_edge.examine import load_examiner
+    from docferry_edge.pack import Pictures, pack
     from docferry_edge.prepare import Frame
     from docferry_edge.route import Policy, plan
 
@@ -115,27 +121,6 @@ def packer() -> Callable[[Path, envelope_pb2.Effort.ValueType], Any]:
         return pack(identity, examined, chosen, Pictures(), effort)
 
     return packed
-
-
-def load_examiner(threads: int) -> Examiner:
-    """Load the reader and everything else that examining a frame needs.
-
-    Raises:
-        ModelError: A model is missing or damaged.
-    """
-    from docferry.model_store import default_store
-    from docferry_edge.examine import default_calibration, examine
-    from docferry_edge.read import Reader
-
-    reader = Reader.load(default_store(), threads=threads)
-    calibration = default_calibration()
-    if calibration.reader != reader.name:
-        logging.getLogger(__name__).warning(
-            "the calibration is fitted for %s, not for %s: confidences are less certain",
-            calibration.reader,
-            reader.name,
-        )
-    return lambda frame: examine(frame, reader, calibration)
 
 
 def entry_tree(entry: Entry, outbox: Outbox) -> dict[str, Any]:
@@ -187,14 +172,13 @@ def _read_one(file: Path, examine: Examiner) -> dict[str, Any]:
 
 async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], ready: Callable[[], None]) -> None:
     from docferry_edge.agent import Agent
-    from docferry_edge.camera import Watch, open_camera
     from docferry_edge.capture import Inbox
     from docferry_edge.outbox import Outbox
+    from docferry_edge.reader_process import ReaderProcess
 
     camera = settings.camera
-    watch = None
-    if camera is not None:
-        watch = Watch(open_camera(camera.source, camera.width, camera.height), camera.shots)
+    watch = _watch(camera) if camera is not None else None
+    program = (sys.executable, "-m", "docferry_edge.reader_child", json.dumps(settings.reading))
     settings.inbox.mkdir(parents=True, exist_ok=True)
     settings.state.mkdir(parents=True, exist_ok=True)
     outbox = Outbox(settings.state, max_bytes=settings.max_bytes, min_free_bytes=settings.min_free_bytes)
@@ -203,12 +187,10 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
             agent = Agent(
                 outbox=outbox,
                 inbox=Inbox(settings.inbox, settings.settle_s),
-                load_examiner=lambda: load_examiner(settings.threads),
+                desk=ReaderProcess(program, settings.limits),
                 client=client,
                 report=lambda entry: tell(entry, outbox),
                 ready=ready,
-                policy=settings.policy,
-                pictures=settings.pictures,
                 remove_captured=settings.remove_captured,
                 watch=watch,
                 look_pause_s=camera.pause_s if camera is not None else 0.0,
@@ -230,6 +212,12 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
         if watch is not None:
             watch.camera.close()
         outbox.close()
+
+
+def _watch(camera: CameraSettings) -> Watch:
+    from docferry_edge.camera import Watch, open_camera
+
+    return Watch(open_camera(camera.source, camera.width, camera.height), camera.shots)
 
 
 def _first(group: BaseExceptionGroup[Any]) -> BaseException:

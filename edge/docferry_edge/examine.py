@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,9 +11,12 @@ from importlib import resources
 from docferry.calibration import Calibration, load_calibration
 from docferry.document import Reading, with_fields
 from docferry.fields import extract_fields
+from docferry.model_store import default_store
 from docferry_edge.assess import Assessment, assess
 from docferry_edge.prepare import Frame, PageImage
 from docferry_edge.read import Event, LinesHint, Reader
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,16 +34,22 @@ class Examined:
     timings: dict[str, float]
 
 
-def examine(
-    frame: Frame, reader: Reader, calibration: Calibration, on_event: Callable[[Event], None] | None = None
-) -> Examined:
-    """Prepare, read and assess one frame; `on_event` hears of every hint as it comes.
+Noticed = PageImage | Event
+"""What becomes known on the way: the prepared page, then everything that the reader yields."""
+
+OnNotice = Callable[[Noticed], None]
+
+
+def examine(frame: Frame, reader: Reader, calibration: Calibration, on_notice: OnNotice | None = None) -> Examined:
+    """Prepare, read and assess one frame; `on_notice` hears of everything as it becomes known.
 
     Raises:
         UnreadableImage, ImageTooLarge: The frame cannot be used.
     """
     began = time.perf_counter()
     page = reader.prepare(frame)
+    if on_notice is not None:
+        on_notice(page)
     timings: dict[str, float] = {}
     reading: Reading | None = None
     for event in reader.read(page):
@@ -47,14 +57,31 @@ def examine(
             timings["hint"] = _since(began)
         if isinstance(event, Reading):
             reading = event
-        if on_event is not None:
-            on_event(event)
+        if on_notice is not None:
+            on_notice(event)
     if reading is None:
         raise AssertionError("read() ends with a Reading")
     document = with_fields(reading.document, extract_fields(reading.document))
     assessment = assess(replace(reading, document=document), calibration)
     timings["read"] = _since(began)
     return Examined(page, assessment, timings)
+
+
+def load_examiner(threads: int) -> Callable[..., Examined]:
+    """Load the reader and everything else that examining a frame needs; see `docferry_edge.work.Examiner`.
+
+    Raises:
+        ModelError: A model is missing or damaged.
+    """
+    reader = Reader.load(default_store(), threads=threads)
+    calibration = default_calibration()
+    if calibration.reader != reader.name:
+        _log.warning(
+            "the calibration is fitted for %s, not for %s: confidences are less certain",
+            calibration.reader,
+            reader.name,
+        )
+    return lambda frame, **options: examine(frame, reader, calibration, **options)
 
 
 def default_calibration() -> Calibration:

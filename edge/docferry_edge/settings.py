@@ -9,8 +9,7 @@ from typing import Any
 
 from docferry.errors import ConfigurationError
 from docferry.settings import Setting
-from docferry_edge.pack import Pictures
-from docferry_edge.route import Policy
+from docferry_edge.reader_process import ReaderLimits
 
 SETTINGS: tuple[Setting, ...] = (
     Setting("inbox.directory", "~/docferry/inbox", "Watched folder; every picture that appears in it is a document"),
@@ -28,6 +27,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("cloud.token", "", "Bearer token of this device; sent only over TLS or to this machine"),
     Setting("cloud.ca", "", "PEM file of the CA that signed the service's certificate; switches TLS on"),
     Setting("read.threads", 2, "Threads each network may use", minimum=1, maximum=64),
+    Setting("read.deadline_s", 60.0, "A page that takes longer has hung the reader", minimum=1.0, maximum=3600.0),
+    Setting("read.recycle_mb", 450, "A reader holding more is exchanged between two documents", minimum=64),
+    Setting("read.memory_mb", 600, "A reader holding more is killed at once: the ceiling on memory", minimum=64),
     Setting("route.target_risk", 0.02, "At most this share of lines may be wrong unseen", minimum=0.0, maximum=1.0),
     Setting("route.audit_share", 0.01, "Share of documents sent whole to see drift", minimum=0.0, maximum=1.0),
     Setting("route.crop_lines", 24, "Most lines sent as crops; beyond that the page goes up", minimum=1, maximum=200),
@@ -36,6 +38,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("send.crop_quality", 80, "WebP quality of crops", minimum=1, maximum=100),
     Setting("send.page_quality", 60, "WebP quality of a whole page", minimum=1, maximum=100),
 )
+
+_FOR_THE_READER = ("read.", "route.", "send.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,11 @@ class CameraSettings:
 
 @dataclass(frozen=True, slots=True)
 class EdgeSettings:
-    """Everything the agent is told, checked. The table `SETTINGS` explains each."""
+    """Everything the agent is told, checked. The table `SETTINGS` explains each.
+
+    Attributes:
+        reading: The values that the reader's process is told, by name; see `docferry_edge.reading_settings`.
+    """
 
     inbox: Path
     settle_s: float
@@ -63,9 +71,8 @@ class EdgeSettings:
     target: str
     token: str
     ca: Path | None
-    threads: int
-    policy: Policy
-    pictures: Pictures
+    limits: ReaderLimits
+    reading: dict[str, Any]
 
 
 def edge_settings(values: Mapping[str, Any]) -> EdgeSettings:
@@ -88,14 +95,12 @@ def edge_settings(values: Mapping[str, Any]) -> EdgeSettings:
         target=values["cloud.target"],
         token=values["cloud.token"],
         ca=Path(values["cloud.ca"]).expanduser() if values["cloud.ca"] else None,
-        threads=values["read.threads"],
-        policy=Policy(values["route.target_risk"], values["route.audit_share"], values["route.crop_lines"]),
-        pictures=Pictures(
-            values["send.overview_side"],
-            values["send.overview_quality"],
-            values["send.crop_quality"],
-            values["send.page_quality"],
+        limits=ReaderLimits(
+            deadline_s=values["read.deadline_s"],
+            recycle_mb=values["read.recycle_mb"],
+            memory_mb=values["read.memory_mb"],
         ),
+        reading={name: value for name, value in values.items() if name.startswith(_FOR_THE_READER)},
     )
 
 

@@ -1,0 +1,106 @@
+"""What the agent and its reader's process say to each other: bytes with a JSON head, nothing that could be code.
+
+The reader works on files that anyone may hand in. Should one of them ever take it over, what it sends back must not be
+able to run anything in the agent: no pickle.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from google.rpc import status_pb2
+
+from docferry import status
+from docferry.errors import DocferryError
+from docferry_edge.desk import Answer, Identity, Job, Packed
+from docferry_edge.entry import OutboxPart
+
+LONGEST = 256 << 20
+"""No message is longer than this; a file that may be captured has at most 64 MiB."""
+
+READY, READ, HINT, ANSWER, ERROR, FAULT = "ready", "read", "hint", "answer", "error", "fault"
+
+_LENGTH = struct.Struct(">I")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A kind, a JSON object and any number of byte strings."""
+
+    kind: str
+    head: dict[str, Any]
+    blobs: tuple[bytes, ...] = ()
+
+    def to_bytes(self) -> bytes:
+        """Head's length, head, then the byte strings, whose lengths stand in the head."""
+        sizes = [len(blob) for blob in self.blobs]
+        head = json.dumps({"kind": self.kind, "head": self.head, "sizes": sizes}).encode()
+        return b"".join((_LENGTH.pack(len(head)), head, *self.blobs))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Message:
+        """The inverse of `to_bytes`.
+
+        Raises:
+            ValueError: This is no message.
+        """
+        try:
+            (length,) = _LENGTH.unpack_from(data)
+            start = _LENGTH.size + length
+            tree = json.loads(data[_LENGTH.size : start])
+            kind, head, sizes = str(tree["kind"]), dict(tree["head"]), [int(size) for size in tree["sizes"]]
+        except (struct.error, KeyError, TypeError) as error:
+            raise ValueError(f"no message: {error}") from None
+        if min(sizes, default=0) < 0 or start + sum(sizes) != len(data):
+            raise ValueError(f"no message: {len(data)} bytes, but its parts have {start} and {sizes}")
+        blobs: list[bytes] = []
+        for size in sizes:
+            blobs.append(data[start : start + size])
+            start += size
+        return cls(kind, head, tuple(blobs))
+
+
+def job_message(job: Job, *, hints: bool) -> Message:
+    """A job for the reader; `hints` says whether anyone listens to them."""
+    return Message(READ, {"identity": asdict(job.identity), "hints": hints}, (job.data,))
+
+
+def job_of(message: Message) -> tuple[Job, bool]:
+    """The job, and whether hints are wanted."""
+    return Job(Identity(**message.head["identity"]), message.blobs[0]), bool(message.head["hints"])
+
+
+def answer_message(answer: Answer) -> Message:
+    """What became of a job."""
+    packed = answer.packed
+    head = {"timings": packed.timings, "parts": [part.part_id for part in packed.parts]}
+    return Message(ANSWER, head, (packed.request, answer.edge_answer, *(part.data for part in packed.parts)))
+
+
+def answer_of(message: Message) -> Answer:
+    """The inverse of `answer_message`.
+
+    Raises:
+        ValueError: Something is missing.
+    """
+    try:
+        request, edge_answer, *parts = message.blobs
+        names = [str(name) for name in message.head["parts"]]
+        timings = {str(name): float(value) for name, value in message.head["timings"].items()}
+    except (KeyError, AttributeError, TypeError) as error:
+        raise ValueError(f"no answer: {error}") from None
+    named = tuple(OutboxPart(name, data) for name, data in zip(names, parts, strict=True))
+    return Answer(Packed(request, named, timings), edge_answer)
+
+
+def error_message(error: DocferryError) -> Message:
+    """A Docferry error, which is an answer like any other."""
+    return Message(ERROR, {}, (status.status_of(error).SerializeToString(),))
+
+
+def error_of(message: Message) -> DocferryError:
+    """The error a message stands for."""
+    return status.error_of(status_pb2.Status.FromString(message.blobs[0]))
