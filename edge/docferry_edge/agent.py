@@ -14,10 +14,19 @@ from typing import TYPE_CHECKING
 
 from docferry.client import Client, read_file
 from docferry.document import Document
-from docferry.errors import ConfigurationError, DocferryError, InputError, ReaderStopped, StorageFull, Unavailable
+from docferry.errors import (
+    ConfigurationError,
+    DocferryError,
+    InputError,
+    ModelError,
+    ReaderStopped,
+    StorageFull,
+    Unavailable,
+)
 from docferry_edge.capture import Found, Inbox, source_of
 from docferry_edge.desk import Desk, Identity, Job, Packed, edge_answer
 from docferry_edge.entry import Entry, State, elapsed_ms
+from docferry_edge.frugality import Gauge, Strain
 from docferry_edge.original import pack_original
 from docferry_edge.outbox import READ_ATTEMPTS, Outbox
 from docferry_edge.uplink import Pace, Uplink
@@ -31,6 +40,7 @@ _SCAN_PAUSE_S = 0.05
 _CAMERA_PAUSE_S = 2.0
 
 _DESK_PAUSE_S = 5.0
+_NOT_THE_DOCUMENTS_FAULT = (StorageFull, Unavailable, ConfigurationError, ModelError)
 
 Report = Callable[[Entry], None]
 """Told of a document when the edge's answer is there, and when it has ended: at least once each."""
@@ -46,6 +56,7 @@ class Agent:
         client: Talks to the cloud.
         report: Hears of every document.
         ready: Called once the reader is loaded.
+        gauge: Tells how much the reader must spare the device; without one it never does.
         watch: The camera, if there is one; `look_pause_s` is the pause between two looks.
     """
 
@@ -59,6 +70,7 @@ class Agent:
         report: Report,
         ready: Callable[[], None] | None = None,
         remove_captured: bool = False,
+        gauge: Gauge | None = None,
         watch: Watch | None = None,
         look_pause_s: float = 0.15,
         pace: Pace | None = None,
@@ -69,6 +81,7 @@ class Agent:
         self._report = report
         self._ready = ready
         self._remove_captured = remove_captured
+        self._gauge = gauge
         self._watch = watch
         self._look_pause_s = look_pause_s
         self._captured = asyncio.Event()
@@ -203,7 +216,7 @@ class Agent:
             return
         try:
             self._read_and_keep(entry)
-        except (StorageFull, Unavailable):
+        except _NOT_THE_DOCUMENTS_FAULT:
             self._outbox.reading_excused(document_id)
             raise
         except ReaderStopped as error:
@@ -217,7 +230,8 @@ class Agent:
     def _read_and_keep(self, entry: Entry) -> None:
         data = self._outbox.image(entry.document_id)
         waited = elapsed_ms(entry) or 0.0
-        answer = self._desk.read(Job(_identity(entry), data))
+        strain = self._gauge.look() if self._gauge is not None else Strain()
+        answer = self._desk.read(Job(_identity(entry), data, strain))
         packed = answer.packed
         timings = {name: round(waited + value, 1) for name, value in packed.timings.items()}
         self._keep_packed(entry.document_id, replace(packed, timings=timings), answer.edge_answer)

@@ -173,8 +173,10 @@ def _read_one(file: Path, examine: Examiner) -> dict[str, Any]:
 async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], ready: Callable[[], None]) -> None:
     from docferry_edge.agent import Agent
     from docferry_edge.capture import Inbox
+    from docferry_edge.frugality import Gauge
     from docferry_edge.outbox import Outbox
     from docferry_edge.reader_process import ReaderProcess
+    from docferry_edge.sensors import LinuxSensors
 
     camera = settings.camera
     watch = _watch(camera) if camera is not None else None
@@ -192,6 +194,7 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
                 report=lambda entry: tell(entry, outbox),
                 ready=ready,
                 remove_captured=settings.remove_captured,
+                gauge=Gauge(LinuxSensors(), settings.frugal) if settings.frugal is not None else None,
                 watch=watch,
                 look_pause_s=camera.pause_s if camera is not None else 0.0,
             )

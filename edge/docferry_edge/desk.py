@@ -8,7 +8,7 @@ desk in their own process (`docferry_edge.work`). Nothing here loads numpy, Open
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from docferry.document import Document
@@ -16,6 +16,7 @@ from docferry.markdown import render
 from docferry.v1 import analysis_pb2
 from docferry.wire import document_to_proto
 from docferry_edge.entry import OutboxPart
+from docferry_edge.frugality import Strain
 
 Hint = dict[str, Any]
 """What is known of the document being read, as a JSON object with a `type`; see `docferry_edge.work.hint_of`."""
@@ -45,10 +46,11 @@ class Packed:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One captured file to be read and packed."""
+    """One captured file to be read and packed, and what is to be left out to spare the device."""
 
     identity: Identity
     data: bytes
+    strain: Strain = field(default_factory=Strain)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from importlib import resources
 
 from docferry.calibration import Calibration, load_calibration
-from docferry.document import Reading, with_fields
+from docferry.document import Degradation, Reading, with_fields
 from docferry.fields import extract_fields
 from docferry.model_store import default_store
 from docferry_edge.assess import Assessment, assess
@@ -40,8 +40,21 @@ Noticed = PageImage | Event
 OnNotice = Callable[[Noticed], None]
 
 
-def examine(frame: Frame, reader: Reader, calibration: Calibration, on_notice: OnNotice | None = None) -> Examined:
-    """Prepare, read and assess one frame; `on_notice` hears of everything as it becomes known.
+def examine(
+    frame: Frame,
+    reader: Reader,
+    calibration: Calibration,
+    on_notice: OnNotice | None = None,
+    degradation: Degradation = Degradation.NONE,
+) -> Examined:
+    """Prepare, read and assess one frame.
+
+    Args:
+        frame: What was captured.
+        reader: What it is read with.
+        calibration: What the reading is judged by.
+        on_notice: Hears of everything as it becomes known.
+        degradation: What the reader leaves out to spare the device.
 
     Raises:
         UnreadableImage, ImageTooLarge: The frame cannot be used.
@@ -52,7 +65,7 @@ def examine(frame: Frame, reader: Reader, calibration: Calibration, on_notice: O
         on_notice(page)
     timings: dict[str, float] = {}
     reading: Reading | None = None
-    for event in reader.read(page):
+    for event in reader.read(page, degradation):
         if isinstance(event, LinesHint):
             timings["hint"] = _since(began)
         if isinstance(event, Reading):

@@ -97,7 +97,7 @@ def _desk(settings: str) -> Desk:
     from docferry_edge.work import DirectDesk
 
     reading = reading_settings(json.loads(settings))
-    return DirectDesk(lambda: load_examiner(reading.threads), reading.policy, reading.pictures)
+    return DirectDesk(load_examiner, reading.policy, reading.pictures, reading.threads)
 
 
 def _end_with(socket_number: int) -> None:

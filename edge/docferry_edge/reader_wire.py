@@ -14,9 +14,11 @@ from typing import Any
 from google.rpc import status_pb2
 
 from docferry import status
+from docferry.document import Degradation
 from docferry.errors import DocferryError
 from docferry_edge.desk import Answer, Identity, Job, Packed
 from docferry_edge.entry import OutboxPart
+from docferry_edge.frugality import Strain
 
 LONGEST = 256 << 20
 """No message is longer than this; a file that may be captured has at most 64 MiB."""
@@ -65,12 +67,15 @@ class Message:
 
 def job_message(job: Job, *, hints: bool) -> Message:
     """A job for the reader; `hints` says whether anyone listens to them."""
-    return Message(READ, {"identity": asdict(job.identity), "hints": hints}, (job.data,))
+    head = {"identity": asdict(job.identity), "strain": asdict(job.strain), "hints": hints}
+    return Message(READ, head, (job.data,))
 
 
 def job_of(message: Message) -> tuple[Job, bool]:
     """The job, and whether hints are wanted."""
-    return Job(Identity(**message.head["identity"]), message.blobs[0]), bool(message.head["hints"])
+    given = message.head["strain"]
+    strain = Strain(Degradation(given["degradation"]), given["cause"], given["value"])
+    return Job(Identity(**message.head["identity"]), message.blobs[0], strain), bool(message.head["hints"])
 
 
 def answer_message(answer: Answer) -> Message:

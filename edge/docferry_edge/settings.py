@@ -9,6 +9,7 @@ from typing import Any
 
 from docferry.errors import ConfigurationError
 from docferry.settings import Setting
+from docferry_edge.frugality import FrugalSettings
 from docferry_edge.reader_process import ReaderLimits
 
 SETTINGS: tuple[Setting, ...] = (
@@ -30,6 +31,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("read.deadline_s", 60.0, "A page that takes longer has hung the reader", minimum=1.0, maximum=3600.0),
     Setting("read.recycle_mb", 450, "A reader holding more is exchanged between two documents", minimum=64),
     Setting("read.memory_mb", 600, "A reader holding more is killed at once: the ceiling on memory", minimum=64),
+    Setting("read.spare", True, "Leave things out when the device is hot or short of memory; the reading says so"),
+    Setting("read.hot_c", 76.0, "Degrees Celsius of a board's processor that count as hot", minimum=30, maximum=120),
+    Setting("read.low_mb", 200, "Available memory below which it counts as short", minimum=0),
     Setting("route.target_risk", 0.02, "At most this share of lines may be wrong unseen", minimum=0.0, maximum=1.0),
     Setting("route.audit_share", 0.01, "Share of documents sent whole to see drift", minimum=0.0, maximum=1.0),
     Setting("route.crop_lines", 24, "Most lines sent as crops; beyond that the page goes up", minimum=1, maximum=200),
@@ -72,6 +76,7 @@ class EdgeSettings:
     token: str
     ca: Path | None
     limits: ReaderLimits
+    frugal: FrugalSettings | None
     reading: dict[str, Any]
 
 
@@ -100,6 +105,7 @@ def edge_settings(values: Mapping[str, Any]) -> EdgeSettings:
             recycle_mb=values["read.recycle_mb"],
             memory_mb=values["read.memory_mb"],
         ),
+        frugal=FrugalSettings.of(values["read.hot_c"], values["read.low_mb"]) if values["read.spare"] else None,
         reading={name: value for name, value in values.items() if name.startswith(_FOR_THE_READER)},
     )
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
+from docferry.document import Degradation
 from docferry_edge.desk import Answer, Hint, Job, OnHint, edge_answer
 from docferry_edge.examine import Examined, Noticed, OnNotice
 from docferry_edge.pack import Pictures, pack
@@ -16,7 +18,9 @@ from docferry_edge.route import Policy, plan
 class Examiner(Protocol):
     """Reads one frame; `docferry_edge.examine.examine` with everything it needs."""
 
-    def __call__(self, frame: Frame, *, on_notice: OnNotice | None = None) -> Examined:
+    def __call__(
+        self, frame: Frame, *, on_notice: OnNotice | None = None, degradation: Degradation = Degradation.NONE
+    ) -> Examined:
         """See `examine`."""
 
 
@@ -24,33 +28,46 @@ class DirectDesk:
     """A desk in this very process: nothing guards it against a reader that hangs or dies.
 
     Args:
-        load: Loads the reader; called once, by `ready`.
+        load: Loads a reader that uses so many threads; called by `ready`, and when the number must change.
         policy: Decides what leaves the device.
         pictures: How that is encoded.
+        threads: Threads a page may use on a device at ease.
     """
 
-    def __init__(self, load: Callable[[], Examiner], policy: Policy, pictures: Pictures) -> None:
+    def __init__(self, load: Callable[[int], Examiner], policy: Policy, pictures: Pictures, threads: int = 2) -> None:
         self._load = load
         self._policy = policy
         self._pictures = pictures
-        self._examiner: Examiner | None = None
+        self._threads = threads
+        self._loaded: tuple[int, Examiner] | None = None
 
     def ready(self) -> None:
         """See `Desk`."""
-        if self._examiner is None:
-            self._examiner = self._load()
+        if self._loaded is None:
+            self._loaded = (self._threads, self._load(self._threads))
 
     def read(self, job: Job, on_hint: OnHint | None = None) -> Answer:
         """See `Desk`; here no `ReaderStopped` is ever raised."""
-        self.ready()
-        assert self._examiner is not None
-        examined = self._examiner(
+        degradation = job.strain.degradation
+        examined = self._examiner(degradation)(
             Frame(job.data, job.identity.file_name),
             on_notice=None if on_hint is None else lambda notice: on_hint(hint_of(notice)),
+            degradation=degradation,
         )
         chosen = plan(examined.assessment, self._policy, job.identity.document_id)
-        packed = pack(job.identity, examined, chosen, self._pictures)
+        route = replace(chosen.route, reasons=(*chosen.route.reasons, *job.strain.reasons))
+        packed = pack(job.identity, examined, replace(chosen, route=route), self._pictures)
         return Answer(packed, edge_answer(examined.assessment.reading.document))
+
+    def _examiner(self, degradation: Degradation) -> Examiner:
+        """The reader with as many threads as that step leaves it; threads are fixed when networks are loaded."""
+        fewer = degradation >= Degradation.FEWER_THREADS
+        threads = max(1, self._threads // 2) if fewer else self._threads
+        if self._loaded is None or self._loaded[0] != threads:
+            # The old networks go first: this may be about memory.
+            self._loaded = None
+            self._loaded = (threads, self._load(threads))
+        return self._loaded[1]
 
     def close(self) -> None:
         """See `Desk`; a job in work runs to its end."""

@@ -54,7 +54,7 @@ async def running(folder: Path, port: int, told: list[Entry], **options) -> Asyn
             agent = Agent(
                 outbox=outbox,
                 inbox=Inbox(folder / "inbox", 0.0),
-                desk=options.pop("desk", None) or DirectDesk(lambda: examiner, Policy(audit_share=0.0), Pictures()),
+                desk=options.pop("desk", None) or DirectDesk(lambda _: examiner, Policy(audit_share=0.0), Pictures()),
                 client=client,
                 report=told.append,
                 pace=Pace(first=0.01, longest=0.05, idle=0.05),
@@ -204,7 +204,7 @@ def test_a_document_that_kills_the_agent_again_and_again_goes_up_as_it_is(tmp_pa
                 os._exit(0)
             async with Client.connect("127.0.0.1:9") as client:
                 await Agent(outbox=outbox, inbox=Inbox(folder / "inbox", 0.0), client=client, report=stop,
-                            desk=DirectDesk(lambda: deadly, Policy(), Pictures())).run()
+                            desk=DirectDesk(lambda _: deadly, Policy(), Pictures())).run()
 
         asyncio.run(main())
     """)

@@ -6,13 +6,17 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from docferry.document import Document, Reading, RegionType
+from docferry.document import Degradation, Document, Reading, RegionType
 from docferry.errors import ModelError
 from docferry.model_store import ModelStore, default_store
 from docferry.model_store.manifest import packaged_manifest
 from docferry.reading_order import assemble_page
+from docferry.route import Decision
+from docferry_edge.assess import assess
+from docferry_edge.examine import default_calibration
 from docferry_edge.prepare import Frame, PageImage
 from docferry_edge.read import Event, LayoutHint, LineRead, LinesHint, Reader, ReadSettings
+from docferry_edge.route import Policy, plan
 
 RECEIPT = (
     ("HARBOUR BOOKS", None),
@@ -95,6 +99,24 @@ def test_hints_come_before_lines_and_the_reading_comes_last(reader):
     events = list(reader.read(prepared(reader, receipt())))
     kinds = [kind for kind, _ in itertools.groupby(type(event) for event in events)]
     assert kinds == [LayoutHint, LinesHint, LineRead, Reading]
+
+
+def test_a_smaller_detection_still_reads_plain_print_and_says_what_it_left_out(reader):
+    page = prepared(reader, receipt(width=1240, pitch=100))
+    *_, full = reader.read(page)
+    *_, spared = reader.read(page, Degradation.SMALLER_DETECTION)
+    assert (full.degradation, spared.degradation) == (Degradation.NONE, Degradation.SMALLER_DETECTION)
+    assert sorted(texts(spared)) == sorted(expected_rows())
+
+
+def test_structure_only_finds_lines_reads_none_and_sends_the_page(reader):
+    page = prepared(reader, receipt())
+    *hints, reading = reader.read(page, Degradation.STRUCTURE_ONLY)
+    assert [type(hint) for hint in hints] == [LayoutHint, LinesHint]
+    assert len(hints[1].polygons) == len(expected_rows())
+    assert (texts(reading), reading.degradation) == ([], Degradation.STRUCTURE_ONLY)
+    assessed = assess(reading, default_calibration())
+    assert plan(assessed, Policy(), "any").route.decision is Decision.PAGE
 
 
 def test_lines_stream_in_reading_order_and_are_those_of_the_reading(reader):

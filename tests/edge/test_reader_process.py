@@ -56,7 +56,7 @@ def examine(frame, **options):
 
 def load():
     {load}
-    return DirectDesk(lambda: examine, Policy(audit_share=0.0), Pictures())
+    return DirectDesk(lambda _: examine, Policy(audit_share=0.0), Pictures())
 
 serve(load, int(sys.argv[-1]))
 """
