@@ -24,9 +24,10 @@ from docferry.errors import (
     Unavailable,
 )
 from docferry_edge.capture import Found, Inbox, source_of
-from docferry_edge.desk import Desk, Identity, Job, Packed, edge_answer
+from docferry_edge.desk import Desk, Hint, Identity, Job, OnHint, Packed, edge_answer
 from docferry_edge.entry import Entry, State, elapsed_ms
 from docferry_edge.frugality import Gauge, Strain
+from docferry_edge.memory import give_back
 from docferry_edge.original import pack_original
 from docferry_edge.outbox import READ_ATTEMPTS, Outbox
 from docferry_edge.uplink import Pace, Uplink
@@ -56,6 +57,8 @@ class Agent:
         client: Talks to the cloud.
         report: Hears of every document.
         ready: Called once the reader is loaded.
+        tell: Hears, from any thread, what the kiosk's page shows: `document` when its reading begins, then what becomes
+            known of it (`docferry_edge.work.hint_of`), `state` when that has changed, `camera` when it goes or comes.
         gauge: Tells how much the reader must spare the device; without one it never does.
         watch: The camera, if there is one; `look_pause_s` is the pause between two looks.
     """
@@ -74,11 +77,13 @@ class Agent:
         watch: Watch | None = None,
         look_pause_s: float = 0.15,
         pace: Pace | None = None,
+        tell: OnHint | None = None,
     ) -> None:
         self._outbox = outbox
         self._inbox = inbox
         self._desk = desk
         self._report = report
+        self._tell = tell or (lambda _: None)
         self._ready = ready
         self._remove_captured = remove_captured
         self._gauge = gauge
@@ -150,6 +155,8 @@ class Agent:
             pause = self._look_pause_s
             try:
                 picture = await asyncio.to_thread(watch.look)
+                if failed:
+                    self._tell({"type": "camera", "state": "back"})
                 failed = False
                 if picture is not None:
                     await asyncio.to_thread(self._keep, watch.camera.name, picture)
@@ -160,6 +167,7 @@ class Agent:
                 # A camera that was unplugged may come back, and a disk may be freed: said once, tried on.
                 if not failed:
                     _log.error("%s: no page taken: %s", watch.camera.name, error)
+                    self._tell({"type": "camera", "state": "away", "reason": error.reason})
                 failed = True
                 pause = _CAMERA_PAUSE_S
             await asyncio.sleep(pause)
@@ -208,6 +216,7 @@ class Agent:
 
     def _read(self, entry: Entry) -> None:
         document_id = entry.document_id
+        self._tell({"type": "document", "document_id": document_id, "file": entry.file_name})
         attempt = self._outbox.begin_reading(document_id)
         if attempt > READ_ATTEMPTS:
             # Not read here: the cloud must see it, whatever it is that stops the reader.
@@ -231,10 +240,11 @@ class Agent:
         data = self._outbox.image(entry.document_id)
         waited = elapsed_ms(entry) or 0.0
         strain = self._gauge.look() if self._gauge is not None else Strain()
-        answer = self._desk.read(Job(_identity(entry), data, strain))
+        answer = self._desk.read(Job(_identity(entry), data, strain), self._tell)
         packed = answer.packed
         timings = {name: round(waited + value, 1) for name, value in packed.timings.items()}
         self._keep_packed(entry.document_id, replace(packed, timings=timings), answer.edge_answer)
+        give_back()
 
     def _keep_packed(self, document_id: str, packed: Packed, answer: bytes) -> None:
         self._outbox.packed(
@@ -247,12 +257,18 @@ class Agent:
             try:
                 for entry in await asyncio.to_thread(self._outbox.untold):
                     self._report(entry)
+                    self._tell(_state(entry))
                     await asyncio.to_thread(self._outbox.told, entry.document_id, entry.state)
             except StorageFull as error:
                 _log.error("told, but not noted; it will be told again: %s", error)
                 await asyncio.sleep(1.0)
                 continue
             await self._changed.wait()
+
+
+def _state(entry: Entry) -> Hint:
+    head = {"type": "state", "document_id": entry.document_id, "file": entry.file_name, "state": entry.state.value}
+    return {**head, "reason": entry.error["reason"]} if entry.error else head
 
 
 def _identity(entry: Entry) -> Identity:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import signal
+import socket
 import sys
 import time
 import uuid
@@ -17,16 +18,20 @@ import typer
 
 from docferry import console, report
 from docferry.client import Client, read_file
-from docferry.errors import DocferryError
+from docferry.errors import ConfigurationError, DocferryError
 from docferry.settings import load
 from docferry.v1 import analysis_pb2, analysis_service_pb2, envelope_pb2
 
 if TYPE_CHECKING:
+    from docferry_edge.agent import Agent
     from docferry_edge.camera import Watch
     from docferry_edge.entry import Entry
+    from docferry_edge.kiosk.hub import Hub
     from docferry_edge.outbox import Outbox
     from docferry_edge.settings import CameraSettings, EdgeSettings
     from docferry_edge.work import Examiner
+
+_log = logging.getLogger(__name__)
 
 edge_app = typer.Typer(help="The edge agent.", no_args_is_help=True)
 
@@ -63,8 +68,10 @@ def read(
 @edge_app.command("run")
 def run(config: Config = None, json: Json = False) -> None:
     """Run the agent: watch the inbox, read, send, and print every answer."""
+    from docferry_edge.memory import one_arena
     from docferry_edge.settings import SETTINGS, edge_settings
 
+    one_arena()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     settings = edge_settings(load(SETTINGS, config))
 
@@ -179,7 +186,8 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
     from docferry_edge.sensors import LinuxSensors
 
     camera = settings.camera
-    watch = _watch(camera) if camera is not None else None
+    hub, listener = _kiosk(settings)
+    watch = _watch(camera, hub) if camera is not None else None
     program = (sys.executable, "-m", "docferry_edge.reader_child", json.dumps(settings.reading))
     settings.inbox.mkdir(parents=True, exist_ok=True)
     settings.state.mkdir(parents=True, exist_ok=True)
@@ -194,17 +202,18 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
                 report=lambda entry: tell(entry, outbox),
                 ready=ready,
                 remove_captured=settings.remove_captured,
+                tell=hub.tell if hub is not None else None,
                 gauge=Gauge(LinuxSensors(), settings.frugal) if settings.frugal is not None else None,
                 watch=watch,
                 look_pause_s=camera.pause_s if camera is not None else 0.0,
             )
-            task = asyncio.ensure_future(agent.run())
+            task = asyncio.ensure_future(_together(agent, hub, listener))
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, task.cancel)
             await task
     except asyncio.CancelledError:
-        logging.getLogger(__name__).info("stopped; what is unsent stays in the outbox")
+        _log.info("stopped; what is unsent stays in the outbox")
     except BaseExceptionGroup as group:
         # A task group wraps what stopped it; the one cause a user can act on is shown, not the wrapping.
         expected = group.subgroup(DocferryError)
@@ -214,13 +223,44 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
     finally:
         if watch is not None:
             watch.camera.close()
+        if listener is not None:
+            listener.close()
         outbox.close()
 
 
-def _watch(camera: CameraSettings) -> Watch:
+def _watch(camera: CameraSettings, hub: Hub | None) -> Watch:
     from docferry_edge.camera import Watch, open_camera
 
-    return Watch(open_camera(camera.source, camera.width, camera.height), camera.shots)
+    opened = open_camera(camera.source, camera.width, camera.height)
+    return Watch(opened, camera.shots, hub.show if hub is not None else None)
+
+
+def _kiosk(settings: EdgeSettings) -> tuple[Hub, socket.socket] | tuple[None, None]:
+    """The kiosk page's hub and socket, if there is to be a page."""
+    if not settings.kiosk_port:
+        return None, None
+    from docferry_edge.kiosk.hub import Hub
+    from docferry_edge.kiosk.server import listen
+
+    try:
+        listener = listen(settings.kiosk_port)
+    except ConfigurationError as error:
+        # Documents matter more than the page that shows them.
+        _log.error("no kiosk page: %s", error)
+        return None, None
+    return Hub(asyncio.get_running_loop(), has_camera=settings.camera is not None), listener
+
+
+async def _together(agent: Agent, hub: Hub | None, listener: socket.socket | None) -> None:
+    """Run the agent and, if there is one, the page beside it."""
+    if hub is None or listener is None:
+        await agent.run()
+        return
+    from docferry_edge.kiosk.server import serve
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(serve(hub, listener))
+        tasks.create_task(agent.run())
 
 
 def _first(group: BaseExceptionGroup[Any]) -> BaseException:

@@ -5,7 +5,6 @@ SETTINGS is a JSON object with values from the agent's table of settings, SOCKET
 
 from __future__ import annotations
 
-import ctypes
 import json
 import logging
 import os
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from docferry.errors import DocferryError
 from docferry_edge.desk import Desk, Hint
+from docferry_edge.memory import give_back, one_arena
 from docferry_edge.reader_wire import (
     FAULT,
     HINT,
@@ -31,9 +31,6 @@ from docferry_edge.reader_wire import (
 )
 
 _log = logging.getLogger(__name__)
-
-_M_ARENA_MAX = -8
-"""glibc's malloc.h."""
 
 _FIRST_TO_GO = "500"
 """When the kernel must kill something, it is to be the reader and not the agent, which holds the documents."""
@@ -51,7 +48,8 @@ def serve(load: Callable[[], Desk], socket_number: int) -> None:
     # would else look like a document that kills the reader.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
-    _be_frugal()
+    one_arena()
+    _be_first_to_go()
     connection = Connection(socket_number)
     threading.Thread(target=_end_with, args=(socket_number,), name="hang-up", daemon=True).start()
     try:
@@ -66,7 +64,7 @@ def serve(load: Callable[[], Desk], socket_number: int) -> None:
             received = Message.from_bytes(connection.recv_bytes(LONGEST))
             connection.send_bytes(_result(desk, received, connection).to_bytes())
             del received
-            _give_back()
+            give_back()
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
 
@@ -108,22 +106,11 @@ def _end_with(socket_number: int) -> None:
     os._exit(0)
 
 
-def _be_frugal() -> None:
-    # A malloc arena a thread keeps what that thread once needed; one for all saves 20 to 80 MB and costs no time.
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(_M_ARENA_MAX, 1)
+def _be_first_to_go() -> None:
     try:
         Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_GO, encoding="ascii")
     except OSError as error:
         _log.info("the kernel's choice cannot be influenced: %s", error.strerror)
-
-
-def _give_back() -> None:
-    """Let the kernel have what malloc keeps of the last page."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("camera.height", 2160, "Height of its pictures in pixels", minimum=240, maximum=16384),
     Setting("camera.shots", 5, "Most shots of one page, of which the best is kept", minimum=1, maximum=30),
     Setting("camera.pause_ms", 150, "Pause between two looks at the table", minimum=0, maximum=10000),
+    Setting(
+        "kiosk.port", 0, "Port of the kiosk's page on this machine, e.g. 8484; 0 for none", maximum=65535, minimum=0
+    ),
     Setting("state.directory", "~/.local/share/docferry/edge", "Folder of the outbox; created if missing"),
     Setting("state.max_mb", 4096, "Ceiling on that folder; at it new files are refused, none dropped", minimum=16),
     Setting("state.min_free_mb", 64, "Nothing new is taken when less than this is free on the disk", minimum=0),
@@ -69,6 +72,7 @@ class EdgeSettings:
     settle_s: float
     remove_captured: bool
     camera: CameraSettings | None
+    kiosk_port: int
     state: Path
     max_bytes: int
     min_free_bytes: int
@@ -94,6 +98,7 @@ def edge_settings(values: Mapping[str, Any]) -> EdgeSettings:
         settle_s=values["inbox.settle_ms"] / 1000,
         remove_captured=after == "remove",
         camera=_camera(values),
+        kiosk_port=values["kiosk.port"],
         state=Path(values["state.directory"]).expanduser(),
         max_bytes=values["state.max_mb"] << 20,
         min_free_bytes=values["state.min_free_mb"] << 20,
