@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
@@ -62,7 +63,7 @@ def pack(
     envelope.capture_time.FromMilliseconds(int(identity.captured_at * 1000))
     announced: list[OutboxPart] = []
     inline = 0
-    for part in _pictures(examined.page, plan, pictures):
+    for part in _all_pictures(examined.pages, plan, pictures):
         if inline + part.size <= _INLINE_BYTES:
             inline += part.size
         else:
@@ -72,6 +73,17 @@ def pack(
     check_envelope(envelope)
     request = analysis_service_pb2.SubmitRequest(envelope=envelope)
     return Packed(request.SerializeToString(), tuple(announced), examined.timings)
+
+
+def _all_pictures(pages: Iterable[PageImage], plan: Plan, pictures: Pictures) -> Iterator[envelope_pb2.Part]:
+    """Every page's parts; those of the second page and on are named after it."""
+    for number, page in enumerate(pages):
+        own = tuple(crop for crop in plan.crops if crop.page == number)
+        for part in _pictures(page, replace(plan, crops=own), pictures):
+            part.page = number
+            if number:
+                part.part_id = f"{part.part_id}-p{number + 1}"
+            yield part
 
 
 def _pictures(page: PageImage, plan: Plan, pictures: Pictures) -> list[envelope_pb2.Part]:

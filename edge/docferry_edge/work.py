@@ -51,7 +51,7 @@ class DirectDesk:
         degradation = job.strain.degradation
         examined = self._examiner(degradation)(
             Frame(job.data, job.identity.file_name),
-            on_notice=None if on_hint is None else lambda notice: on_hint(hint_of(notice)),
+            on_notice=None if on_hint is None else lambda notice, page: on_hint({**hint_of(notice), "page": page}),
             degradation=degradation,
         )
         chosen = plan(examined.assessment, self._policy, job.identity.document_id)
@@ -74,7 +74,10 @@ class DirectDesk:
 
 
 def hint_of(notice: Noticed) -> Hint:
-    """A notice as a JSON object: `type` is page, layout, lines, line or read; geometry is relative to the page."""
+    """A notice as a JSON object: `type` is page, layout, lines, line or read; geometry is relative to the page.
+
+    A hint also says which `page` it is of, from 0.
+    """
     if isinstance(notice, PageImage):
         frame = [round(float(value), 6) for value in notice.to_frame.ravel()]
         size = {"width": notice.width, "height": notice.height}

@@ -230,11 +230,10 @@ def noticed(frame, *, on_notice=None, degradation=None):
     examined = examiner(frame)
     if on_notice is not None:
         line = examined.assessment.reading.document.lines[0]
-        on_notice(PageImage(examined.page.pixels, Quality(hint="Blurred: please hold still.")))
-        on_notice(LayoutHint(()))
-        on_notice(LinesHint((line.polygon,)))
-        on_notice(LineRead(line))
-        on_notice(examined.assessment.reading)
+        page = PageImage(examined.page.pixels, Quality(hint="Blurred: please hold still."))
+        reading = examined.assessment.reading
+        for notice in (page, LayoutHint(()), LinesHint((line.polygon,)), LineRead(line), reading):
+            on_notice(notice, 0)
     return examined
 
 

@@ -1,6 +1,7 @@
 import io
 import itertools
 import re
+import uuid
 
 import numpy as np
 import pytest
@@ -11,9 +12,12 @@ from docferry.errors import ModelError
 from docferry.model_store import ModelStore, default_store
 from docferry.model_store.manifest import packaged_manifest
 from docferry.reading_order import assemble_page
-from docferry.route import Decision
+from docferry.route import CropPlan, Decision, Plan, Route
+from docferry.v1 import analysis_service_pb2
 from docferry_edge.assess import assess
-from docferry_edge.examine import default_calibration
+from docferry_edge.desk import Identity
+from docferry_edge.examine import default_calibration, examine
+from docferry_edge.pack import Pictures, pack
 from docferry_edge.prepare import Frame, PageImage
 from docferry_edge.read import Event, LayoutHint, LineRead, LinesHint, Reader, ReadSettings
 from docferry_edge.route import Policy, plan
@@ -217,3 +221,33 @@ def test_missing_models_are_named_with_the_command_that_brings_them(tmp_path):
     with pytest.raises(ModelError) as caught:
         Reader.load(ModelStore(tmp_path, packaged_manifest()))
     assert "docferry models pull" in caught.value.remedy
+
+
+def test_every_page_of_a_tiff_becomes_a_page_of_one_document_and_goes_up_under_its_number(reader):
+    buffer = io.BytesIO()
+    sheets = [receipt(), two_columns(), receipt(width=700)]
+    sheets[0].save(buffer, "TIFF", save_all=True, append_images=sheets[1:])
+    heard: list[tuple[int, str]] = []
+    examined = examine(
+        Frame(buffer.getvalue(), "scan.tiff"),
+        reader,
+        default_calibration(),
+        lambda notice, page: heard.append((page, type(notice).__name__)),
+    )
+    document = examined.assessment.reading.document
+    assert [len(page.lines) for page in document.pages] == [len(expected_rows()), 33, len(expected_rows())]
+    assert [page for page, kind in heard if kind == "PageImage"] == [0, 1, 2]
+    assert {evidence.page for field in document.fields for evidence in field.evidence} <= {0, 1, 2}
+    identity = Identity(str(uuid.uuid4()), str(uuid.uuid4()), "scan.tiff", 1, 1.0)
+    both = (CropPlan(0, (0.1, 0.1, 0.9, 0.3)), CropPlan(2, (0.1, 0.1, 0.9, 0.3)))
+    for decision, crops, wanted in (
+        (Decision.PAGE, (), [("page", 0), ("page-p2", 1), ("page-p3", 2)]),
+        (
+            Decision.CROPS,
+            both,
+            [("overview", 0), ("crop-1", 0), ("overview-p2", 1), ("overview-p3", 2), ("crop-1-p3", 2)],
+        ),
+    ):
+        packed = pack(identity, examined, Plan(Route(decision), crops), Pictures())
+        envelope = analysis_service_pb2.SubmitRequest.FromString(packed.request).envelope
+        assert [(part.part_id, part.page) for part in envelope.parts] == wanted
