@@ -22,7 +22,6 @@ from docferry_edge.memory import give_back, one_arena
 from docferry_edge.reader_wire import (
     FAULT,
     HINT,
-    LONGEST,
     READY,
     Message,
     answer_message,
@@ -57,12 +56,12 @@ def serve(load: Callable[[], Desk], socket_number: int) -> None:
             desk = load()
             desk.ready()
         except DocferryError as error:
-            connection.send_bytes(error_message(error).to_bytes())
+            error_message(error).send(connection)
             return
-        connection.send_bytes(Message(READY, {}).to_bytes())
+        Message(READY, {}).send(connection)
         while True:
-            received = Message.from_bytes(connection.recv_bytes(LONGEST))
-            connection.send_bytes(_result(desk, received, connection).to_bytes())
+            received = Message.receive(connection)
+            _result(desk, received, connection).send(connection)
             del received
             give_back()
     except (EOFError, BrokenPipeError, ConnectionResetError):
@@ -75,7 +74,7 @@ def _result(desk: Desk, received: Message, connection: Connection) -> Message:
     def tell(hint: Hint) -> None:
         # Every page is told even where nobody listens: it is the sign of life that moves the deadline.
         if wanted or hint["type"] == "page":
-            connection.send_bytes(Message(HINT, hint).to_bytes())
+            Message(HINT, hint).send(connection)
 
     try:
         return answer_message(desk.read(job, tell))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import struct
 import subprocess
 import threading
 import time
@@ -18,13 +19,15 @@ from pathlib import Path
 
 from docferry.errors import DocferryError, ReaderStopped, Unavailable
 from docferry_edge.desk import Answer, Job, OnHint
-from docferry_edge.reader_wire import ANSWER, ERROR, FAULT, HINT, LONGEST, READY, Message, answer_of, error_of
-from docferry_edge.reader_wire import job_message as _job_message
+from docferry_edge.reader_wire import ANSWER, ERROR, FAULT, HINT, READY, Message, answer_of, error_of, job_message
 
 _log = logging.getLogger(__name__)
 
 _WATCH_S = 0.1
 """Pause between two looks at the reader's memory while it is silent."""
+
+_PIECE = struct.pack("ll", 10, 0)
+"""A `struct timeval`: what is being sent has to move on within ten seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,7 @@ class ReaderProcess:
     def _answer(self, child: _Child, job: Job, on_hint: OnHint | None) -> Answer:
         name = job.identity.file_name
         try:
-            child.connection.send_bytes(_job_message(job, hints=on_hint is not None).to_bytes())
+            job_message(job, hints=on_hint is not None).send(child.connection)
         except OSError:
             raise child.died(name) from None
         while True:
@@ -141,7 +144,7 @@ class ReaderProcess:
                 heard = child.connection.poll(max(0.0, min(_WATCH_S, deadline - time.monotonic())))
                 self._check_memory(child, name)
                 if heard:
-                    return Message.from_bytes(child.connection.recv_bytes(LONGEST))
+                    return Message.receive(child.connection)
             except (EOFError, OSError):
                 raise child.died(name) from None
             except ValueError as error:
@@ -206,6 +209,9 @@ class _Child:
     def started(cls, program: Sequence[str]) -> _Child:
         ours, theirs = socket.socketpair()
         with ours, theirs:
+            # A child that stops in the middle of a message, or takes none, must not stop the agent.
+            for which in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+                ours.setsockopt(socket.SOL_SOCKET, which, _PIECE)
             number = theirs.fileno()
             # A session of its own: Ctrl-C at a terminal is for the agent to hear.
             process = subprocess.Popen(

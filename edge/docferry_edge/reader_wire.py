@@ -7,9 +7,8 @@ able to run anything in the agent: no pickle.
 from __future__ import annotations
 
 import json
-import struct
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from google.rpc import status_pb2
 
@@ -20,49 +19,53 @@ from docferry_edge.desk import Answer, Identity, Job, Packed
 from docferry_edge.entry import OutboxPart
 from docferry_edge.frugality import Strain
 
-LONGEST = 256 << 20
-"""No message is longer than this; a file that may be captured has at most 64 MiB."""
+LONGEST = 128 << 20
+"""No piece of a message is longer than this; a file that may be captured has at most 64 MiB."""
 
 READY, READ, HINT, ANSWER, ERROR, FAULT = "ready", "read", "hint", "answer", "error", "fault"
 
-_LENGTH = struct.Struct(">I")
+
+class Pipe(Protocol):
+    """What messages go over: `multiprocessing.connection.Connection`."""
+
+    def send_bytes(self, data: bytes, /) -> None:
+        """One piece."""
+
+    def recv_bytes(self, maxlength: int | None = None, /) -> bytes:
+        """The next piece."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A kind, a JSON object and any number of byte strings."""
+    """A kind, a JSON object and any number of byte strings.
+
+    The head travels as one piece and each byte string as another, so that a file of 64 MiB is never copied.
+    """
 
     kind: str
     head: dict[str, Any]
     blobs: tuple[bytes, ...] = ()
 
-    def to_bytes(self) -> bytes:
-        """Head's length, head, then the byte strings, whose lengths stand in the head."""
-        sizes = [len(blob) for blob in self.blobs]
-        head = json.dumps({"kind": self.kind, "head": self.head, "sizes": sizes}).encode()
-        return b"".join((_LENGTH.pack(len(head)), head, *self.blobs))
+    def send(self, pipe: Pipe) -> None:
+        """Send it."""
+        pipe.send_bytes(json.dumps({"kind": self.kind, "head": self.head, "blobs": len(self.blobs)}).encode())
+        for blob in self.blobs:
+            pipe.send_bytes(blob)
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Message:
-        """The inverse of `to_bytes`.
+    def receive(cls, pipe: Pipe) -> Message:
+        """Wait for one.
 
         Raises:
             ValueError: This is no message.
+            EOFError, OSError: The other end is gone.
         """
         try:
-            (length,) = _LENGTH.unpack_from(data)
-            start = _LENGTH.size + length
-            tree = json.loads(data[_LENGTH.size : start])
-            kind, head, sizes = str(tree["kind"]), dict(tree["head"]), [int(size) for size in tree["sizes"]]
-        except (struct.error, KeyError, TypeError) as error:
+            tree = json.loads(pipe.recv_bytes(LONGEST))
+            kind, head, count = str(tree["kind"]), dict(tree["head"]), int(tree["blobs"])
+        except (KeyError, TypeError) as error:
             raise ValueError(f"no message: {error}") from None
-        if min(sizes, default=0) < 0 or start + sum(sizes) != len(data):
-            raise ValueError(f"no message: {len(data)} bytes, but its parts have {start} and {sizes}")
-        blobs: list[bytes] = []
-        for size in sizes:
-            blobs.append(data[start : start + size])
-            start += size
-        return cls(kind, head, tuple(blobs))
+        return cls(kind, head, tuple(pipe.recv_bytes(LONGEST) for _ in range(count)))
 
 
 def job_message(job: Job, *, hints: bool) -> Message:

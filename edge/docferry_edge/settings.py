@@ -46,6 +46,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("send.page_quality", 60, "WebP quality of a whole page", minimum=1, maximum=100),
 )
 
+AGENT_MB = 200
+"""What the agent itself may take besides its reader: 45 MB at rest, 75 with a camera, and the file it handles."""
+
 _FOR_THE_READER = ("read.", "route.", "send.")
 
 

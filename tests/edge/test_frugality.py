@@ -13,12 +13,12 @@ from docferry_edge.desk import Job
 from docferry_edge.entry import State
 from docferry_edge.frugality import Conditions, FrugalSettings, Gauge, Strain, step, strain
 from docferry_edge.pack import Pictures
-from docferry_edge.reader_wire import Message, job_message, job_of
+from docferry_edge.reader_wire import job_message, job_of
 from docferry_edge.route import Policy
 from docferry_edge.sensors import LinuxSensors
 from docferry_edge.work import DirectDesk
 from tests.edge.test_agent import examiner, put, running, until
-from tests.edge.test_reader_process import job
+from tests.edge.test_reader_process import job, over
 
 NONE, SMALLER, FEWER, STRUCTURE = Degradation
 BOUNDS = FrugalSettings()
@@ -88,7 +88,7 @@ def test_the_gauge_remembers_the_step_and_logs_changes_only(caplog: pytest.LogCa
 def test_a_strain_survives_the_way_to_the_readers_process() -> None:
     given_ = strain(Conditions(available_mb=100.0), BOUNDS, NONE)
     task = Job(job().identity, b"x", given_)
-    assert job_of(Message.from_bytes(job_message(task, hints=True).to_bytes())) == (task, True)
+    assert job_of(over(job_message(task, hints=True))) == (task, True)
 
 
 def test_with_fewer_threads_the_reader_is_loaded_anew_and_later_again() -> None:
