@@ -12,7 +12,7 @@ import numpy as np
 
 from docferry import samples
 from docferry.document import Line
-from docferry_edge.commands import load_examiner
+from docferry_edge.examine import load_examiner
 from docferry_edge.prepare import Frame
 
 _SURE, _DOUBTED, _FIELD = (90, 150, 60), (40, 110, 230), (160, 80, 30)  # BGR

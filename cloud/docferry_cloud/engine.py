@@ -46,12 +46,14 @@ class PageInput:
         overview: The whole page, scaled down, as an encoded image; or None.
         crops: Sharp pieces, in the order of the envelope.
         image: The whole page at full size as an encoded image; or None.
+        image_page: Which page of `image` it is, from 0: a TIFF may hold a whole document.
     """
 
     reading: Page | None = None
     overview: bytes | None = None
     crops: tuple[Crop, ...] = ()
     image: bytes | None = None
+    image_page: int = 0
 
 
 class Engine(Protocol):

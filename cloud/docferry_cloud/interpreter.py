@@ -9,11 +9,12 @@ import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from docferry.document import Page
-from docferry.errors import DocferryError, EngineError
+from docferry.errors import DocferryError, EngineError, UnreadableImage
 from docferry.packing import unpack_reading
 from docferry.status import status_of
 from docferry.v1 import analysis_pb2 as analysis_pb
 from docferry.v1 import envelope_pb2 as pb
+from docferry.vision.images import page_count
 from docferry.wire import box_from_proto, document_to_proto
 from docferry_cloud.engine import Crop, Effort, Engine, PageInput
 from docferry_cloud.interpret import Interpretation, interpret
@@ -100,8 +101,15 @@ class Interpreter:
 
 
 def page_inputs(envelope: pb.Envelope, supplied: Mapping[str, bytes]) -> tuple[PageInput, ...]:
-    """All that reached the cloud, page by page; `supplied` holds the bytes of announced parts by id."""
+    """All that reached the cloud, page by page; `supplied` holds the bytes of announced parts by id.
+
+    Raises:
+        ImageTooLarge: A file that went up as it is holds too many pages.
+    """
     readings = unpack_reading(envelope.structure).document.pages if envelope.HasField("structure") else ()
+    original = next((part for part in envelope.parts if part.kind == pb.PART_KIND_ORIGINAL), None)
+    if original is not None and not readings:
+        return _original_pages(original.data or supplied.get(original.part_id, b""), envelope.file_name)
     count = max([len(readings), *(part.page + 1 for part in envelope.parts)])
     return tuple(
         _page_input(
@@ -119,6 +127,15 @@ def interpretation_bytes(result: Interpretation) -> bytes:
         document=document_to_proto(result.document), markdown=result.markdown, summary=result.summary
     )
     return message.SerializeToString(deterministic=True)
+
+
+def _original_pages(data: bytes, name: str) -> tuple[PageInput, ...]:
+    try:
+        count = page_count(data, name=name or "the file")
+    except UnreadableImage:
+        # What kind of file it is and whether it can be read is for the engine to say.
+        count = 1
+    return tuple(PageInput(image=data, image_page=number) for number in range(count))
 
 
 def _page_input(reading: Page | None, parts: Sequence[pb.Part], supplied: Mapping[str, bytes]) -> PageInput:

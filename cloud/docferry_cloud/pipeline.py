@@ -63,7 +63,7 @@ class PipelineEngine:
         crops = page.crops
         if page.image is not None:
             if page.reading is None or not _can_be_built_on(page.reading):
-                return self._pages.read(page.image, cancelled)
+                return self._pages.read(page.image, cancelled, page.image_page)
             crops = (*crops, Crop("page", (0.0, 0.0, 1.0, 1.0), page.image))
         if page.reading is None:
             return self._without_reading(page, cancelled)

@@ -58,14 +58,14 @@ class PageReader:
         self.layout.detect(blank)
         self.orientation.classify(blank)
 
-    def read(self, data: bytes, cancelled: Cancelled) -> Page:
-        """Read an encoded picture of a page.
+    def read(self, data: bytes, cancelled: Cancelled, number: int = 0) -> Page:
+        """Read an encoded picture of a page, or page `number` of one that holds several.
 
         Raises:
             UnreadableImage, ImageTooLarge: It is no picture we read, or too large a one.
             EngineError: PaddleOCR failed, or `cancelled` said True.
         """
-        image = decode(data, name="page")
+        image = decode(data, name="page", page=number)
         check(cancelled)
         image, turn = self._upright(image, cancelled)
         check(cancelled)

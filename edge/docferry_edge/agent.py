@@ -7,29 +7,42 @@ import logging
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from docferry.client import Client, read_file
 from docferry.document import Document
-from docferry.errors import ConfigurationError, DocferryError, InputError, StorageFull
-from docferry.markdown import render
-from docferry.v1 import analysis_pb2
-from docferry.wire import document_to_proto
-from docferry_edge.camera import Picture, Watch
+from docferry.errors import (
+    ConfigurationError,
+    DocferryError,
+    InputError,
+    ModelError,
+    ReaderStopped,
+    StorageFull,
+    Unavailable,
+)
+from docferry.malloc import give_back
 from docferry_edge.capture import Found, Inbox, source_of
+from docferry_edge.desk import Desk, Hint, Identity, Job, OnHint, Packed, edge_answer
 from docferry_edge.entry import Entry, State, elapsed_ms
-from docferry_edge.examine import Examined
+from docferry_edge.frugality import Gauge, Strain
+from docferry_edge.original import pack_original
 from docferry_edge.outbox import READ_ATTEMPTS, Outbox
-from docferry_edge.pack import Identity, Pictures, pack, pack_original
-from docferry_edge.prepare import Frame
-from docferry_edge.route import Policy, plan
 from docferry_edge.uplink import Pace, Uplink
+
+if TYPE_CHECKING:
+    # Only an agent with a camera loads OpenCV.
+    from docferry_edge.camera import Picture, Watch
 
 _log = logging.getLogger(__name__)
 _SCAN_PAUSE_S = 0.05
 _CAMERA_PAUSE_S = 2.0
 
-Examiner = Callable[[Frame], Examined]
+_DESK_PAUSE_S = 5.0
+_NOT_THE_DOCUMENTS_FAULT = (StorageFull, Unavailable, ConfigurationError, ModelError)
+
 Report = Callable[[Entry], None]
 """Told of a document when the edge's answer is there, and when it has ended: at least once each."""
 
@@ -40,10 +53,13 @@ class Agent:
     Args:
         outbox: Where everything captured is safe.
         inbox: The watched folder.
-        load_examiner: Loads the reader; called once, in a thread, while capturing already goes on.
+        desk: Where documents are read; got ready, in a thread, while capturing already goes on.
         client: Talks to the cloud.
         report: Hears of every document.
         ready: Called once the reader is loaded.
+        tell: Hears, from any thread, what the kiosk's page shows: `document` when its reading begins, then what becomes
+            known of it (`docferry_edge.work.hint_of`), `state` when that has changed, `camera` when it goes or comes.
+        gauge: Tells how much the reader must spare the device; without one it never does.
         watch: The camera, if there is one; `look_pause_s` is the pause between two looks.
     """
 
@@ -52,25 +68,25 @@ class Agent:
         *,
         outbox: Outbox,
         inbox: Inbox,
-        load_examiner: Callable[[], Examiner],
+        desk: Desk,
         client: Client,
         report: Report,
-        policy: Policy,
-        pictures: Pictures,
         ready: Callable[[], None] | None = None,
         remove_captured: bool = False,
+        gauge: Gauge | None = None,
         watch: Watch | None = None,
         look_pause_s: float = 0.15,
         pace: Pace | None = None,
+        tell: OnHint | None = None,
     ) -> None:
         self._outbox = outbox
         self._inbox = inbox
-        self._load_examiner = load_examiner
+        self._desk = desk
         self._report = report
-        self._policy = policy
-        self._pictures = pictures
+        self._tell = tell or (lambda _: None)
         self._ready = ready
         self._remove_captured = remove_captured
+        self._gauge = gauge
         self._watch = watch
         self._look_pause_s = look_pause_s
         self._captured = asyncio.Event()
@@ -80,13 +96,16 @@ class Agent:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._capture_all())
-            if self._watch is not None:
-                tasks.create_task(self._shoot_all(self._watch))
-            tasks.create_task(self._read_all())
-            tasks.create_task(self._uplink.run())
-            tasks.create_task(self._tell_all())
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._capture_all())
+                if self._watch is not None:
+                    tasks.create_task(self._shoot_all(self._watch))
+                tasks.create_task(self._read_all())
+                tasks.create_task(self._uplink.run())
+                tasks.create_task(self._tell_all())
+        finally:
+            self._desk.close()
 
     async def _capture_all(self) -> None:
         while True:
@@ -136,6 +155,8 @@ class Agent:
             pause = self._look_pause_s
             try:
                 picture = await asyncio.to_thread(watch.look)
+                if failed:
+                    self._tell({"type": "camera", "state": "back"})
                 failed = False
                 if picture is not None:
                     await asyncio.to_thread(self._keep, watch.camera.name, picture)
@@ -146,6 +167,7 @@ class Agent:
                 # A camera that was unplugged may come back, and a disk may be freed: said once, tried on.
                 if not failed:
                     _log.error("%s: no page taken: %s", watch.camera.name, error)
+                    self._tell({"type": "camera", "state": "away", "reason": error.reason})
                 failed = True
                 pause = _CAMERA_PAUSE_S
             await asyncio.sleep(pause)
@@ -158,7 +180,7 @@ class Agent:
         )
 
     async def _read_all(self) -> None:
-        examiner = await asyncio.to_thread(self._load_examiner)
+        await self._at_desk(self._desk.ready)
         if self._ready is not None:
             self._ready()
         while True:
@@ -167,52 +189,66 @@ class Agent:
             if not waiting:
                 await self._captured.wait()
                 continue
+            entry = waiting[0]
             try:
-                await asyncio.to_thread(self._read, waiting[0], examiner)
+                await self._at_desk(self._desk.ready)
+                await self._at_desk(partial(self._read, entry))
             except StorageFull as error:
-                _log.error("%s: read, but not kept: %s", waiting[0].file_name, error)
+                _log.error("%s: read, but not kept: %s", entry.file_name, error)
                 await asyncio.sleep(1.0)
-                continue
-            self._changed.set()
-            self._uplink.wake()
+            except DocferryError as error:
+                # The reader itself: captured documents are safe and wait, and what is packed goes on being sent.
+                _log.error("no reading: %s", error)
+                await asyncio.sleep(_DESK_PAUSE_S)
+            else:
+                self._changed.set()
+                self._uplink.wake()
 
-    def _read(self, entry: Entry, examiner: Examiner) -> None:
+    async def _at_desk(self, work: Callable[[], None]) -> None:
+        """Do blocking work at the desk in a thread. When the agent stops meanwhile, the desk does, and the thread."""
+        thread = asyncio.ensure_future(asyncio.to_thread(work))
+        try:
+            await asyncio.shield(thread)
+        except asyncio.CancelledError:
+            self._desk.close()
+            await asyncio.gather(thread, return_exceptions=True)
+            raise
+
+    def _read(self, entry: Entry) -> None:
         document_id = entry.document_id
+        self._tell({"type": "document", "document_id": document_id, "file": entry.file_name})
         attempt = self._outbox.begin_reading(document_id)
         if attempt > READ_ATTEMPTS:
             # Not read here: the cloud must see it, whatever it is that stops the reader.
-            self._pack_original(entry)
+            packed = pack_original(_identity(entry), self._outbox.image(document_id))
+            self._keep_packed(document_id, packed, edge_answer(Document(())))
             return
         try:
-            self._examine_and_pack(entry, examiner)
-        except StorageFull:
+            self._read_and_keep(entry)
+        except _NOT_THE_DOCUMENTS_FAULT:
             self._outbox.reading_excused(document_id)
             raise
+        except ReaderStopped as error:
+            # It is tried again up to READ_ATTEMPTS times, then the file goes up as it is.
+            _log.error("reading failed (attempt %d): %s", attempt, error)
         except DocferryError as error:
             self._outbox.failed(document_id, error)
         except Exception:  # noqa: BLE001 - a fault of ours on this document must not stop the others
-            # It is tried again up to READ_ATTEMPTS times, then the file goes up as it is.
             _log.exception("%s: reading failed (attempt %d)", entry.file_name, attempt)
 
-    def _pack_original(self, entry: Entry) -> None:
-        packed = pack_original(_identity(entry), self._outbox.image(entry.document_id))
-        answer = edge_answer(Document(())).SerializeToString()
-        self._outbox.packed(
-            entry.document_id, request=packed.request, parts=packed.parts, edge_answer=answer, timings={}
-        )
-
-    def _examine_and_pack(self, entry: Entry, examiner: Examiner) -> None:
+    def _read_and_keep(self, entry: Entry) -> None:
         data = self._outbox.image(entry.document_id)
         waited = elapsed_ms(entry) or 0.0
-        examined = examiner(Frame(data, entry.file_name))
-        chosen = plan(examined.assessment, self._policy, entry.document_id)
-        packed = pack(_identity(entry), examined, chosen, self._pictures)
+        strain = self._gauge.look() if self._gauge is not None else Strain()
+        answer = self._desk.read(Job(_identity(entry), data, strain), self._tell)
+        packed = answer.packed
+        timings = {name: round(waited + value, 1) for name, value in packed.timings.items()}
+        self._keep_packed(entry.document_id, replace(packed, timings=timings), answer.edge_answer)
+        give_back()
+
+    def _keep_packed(self, document_id: str, packed: Packed, answer: bytes) -> None:
         self._outbox.packed(
-            entry.document_id,
-            request=packed.request,
-            parts=packed.parts,
-            edge_answer=edge_answer(examined.assessment.reading.document).SerializeToString(),
-            timings={name: round(waited + value, 1) for name, value in examined.timings.items()},
+            document_id, request=packed.request, parts=packed.parts, edge_answer=answer, timings=packed.timings
         )
 
     async def _tell_all(self) -> None:
@@ -221,6 +257,7 @@ class Agent:
             try:
                 for entry in await asyncio.to_thread(self._outbox.untold):
                     self._report(entry)
+                    self._tell(_state(entry))
                     await asyncio.to_thread(self._outbox.told, entry.document_id, entry.state)
             except StorageFull as error:
                 _log.error("told, but not noted; it will be told again: %s", error)
@@ -229,9 +266,9 @@ class Agent:
             await self._changed.wait()
 
 
-def edge_answer(document: Document) -> analysis_pb2.Interpretation:
-    """What the edge can say by itself."""
-    return analysis_pb2.Interpretation(document=document_to_proto(document), markdown=render(document))
+def _state(entry: Entry) -> Hint:
+    head = {"type": "state", "document_id": entry.document_id, "file": entry.file_name, "state": entry.state.value}
+    return {**head, "reason": entry.error["reason"]} if entry.error else head
 
 
 def _identity(entry: Entry) -> Identity:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -235,10 +235,12 @@ class Watch:
 
     Attributes:
         shots: At most this many are taken of a page to choose from.
+        show: Is handed every look, for a preview.
     """
 
     camera: Camera
     shots: int = 5
+    show: Callable[[Pixels], None] | None = None
     trigger: Trigger = field(default_factory=Trigger)
 
     def look(self) -> Picture | None:
@@ -248,6 +250,8 @@ class Watch:
             ConfigurationError: The camera gives no picture.
         """
         first = self.camera.shoot()
+        if self.show is not None:
+            self.show(first.pixels)
         if not self.trigger.look(first.pixels):
             return None
         return best(first if number == 0 else self.camera.shoot() for number in range(self.shots))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import signal
+import socket
 import sys
 import time
 import uuid
@@ -16,15 +18,20 @@ import typer
 
 from docferry import console, report
 from docferry.client import Client, read_file
-from docferry.errors import DocferryError
+from docferry.errors import ConfigurationError, DocferryError
 from docferry.settings import load
 from docferry.v1 import analysis_pb2, analysis_service_pb2, envelope_pb2
 
 if TYPE_CHECKING:
-    from docferry_edge.agent import Examiner
+    from docferry_edge.agent import Agent
+    from docferry_edge.camera import Watch
     from docferry_edge.entry import Entry
+    from docferry_edge.kiosk.hub import Hub
     from docferry_edge.outbox import Outbox
-    from docferry_edge.settings import EdgeSettings
+    from docferry_edge.settings import CameraSettings, EdgeSettings
+    from docferry_edge.work import Examiner
+
+_log = logging.getLogger(__name__)
 
 edge_app = typer.Typer(help="The edge agent.", no_args_is_help=True)
 
@@ -38,6 +45,10 @@ def read(
     json: Json = False,
 ) -> None:
     """Read files here, without any network, and print what the edge knows."""
+    from docferry.vision.memory import bound_memory
+    from docferry_edge.examine import load_examiner
+
+    bound_memory()
     examine = load_examiner(threads)
     good = True
     with console.progress() as bar:
@@ -59,8 +70,10 @@ def read(
 @edge_app.command("run")
 def run(config: Config = None, json: Json = False) -> None:
     """Run the agent: watch the inbox, read, send, and print every answer."""
+    from docferry.malloc import one_arena
     from docferry_edge.settings import SETTINGS, edge_settings
 
+    one_arena()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     settings = edge_settings(load(SETTINGS, config))
 
@@ -101,7 +114,9 @@ def retry(
 
 def packer() -> Callable[[Path, envelope_pb2.Effort.ValueType], Any]:
     """A function that reads a file here and packs what is to be sent; loads the reader once, on the first file."""
-    from docferry_edge.pack import Identity, Pictures, pack
+    from docferry_edge.desk import Identity
+    from docferry_edge.examine import load_examiner
+    from docferry_edge.pack import Pictures, pack
     from docferry_edge.prepare import Frame
     from docferry_edge.route import Policy, plan
 
@@ -115,27 +130,6 @@ def packer() -> Callable[[Path, envelope_pb2.Effort.ValueType], Any]:
         return pack(identity, examined, chosen, Pictures(), effort)
 
     return packed
-
-
-def load_examiner(threads: int) -> Examiner:
-    """Load the reader and everything else that examining a frame needs.
-
-    Raises:
-        ModelError: A model is missing or damaged.
-    """
-    from docferry.model_store import default_store
-    from docferry_edge.examine import default_calibration, examine
-    from docferry_edge.read import Reader
-
-    reader = Reader.load(default_store(), threads=threads)
-    calibration = default_calibration()
-    if calibration.reader != reader.name:
-        logging.getLogger(__name__).warning(
-            "the calibration is fitted for %s, not for %s: confidences are less certain",
-            calibration.reader,
-            reader.name,
-        )
-    return lambda frame: examine(frame, reader, calibration)
 
 
 def entry_tree(entry: Entry, outbox: Outbox) -> dict[str, Any]:
@@ -187,14 +181,16 @@ def _read_one(file: Path, examine: Examiner) -> dict[str, Any]:
 
 async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], ready: Callable[[], None]) -> None:
     from docferry_edge.agent import Agent
-    from docferry_edge.camera import Watch, open_camera
     from docferry_edge.capture import Inbox
+    from docferry_edge.frugality import Gauge
     from docferry_edge.outbox import Outbox
+    from docferry_edge.reader_process import ReaderProcess
+    from docferry_edge.sensors import LinuxSensors
 
     camera = settings.camera
-    watch = None
-    if camera is not None:
-        watch = Watch(open_camera(camera.source, camera.width, camera.height), camera.shots)
+    hub, listener = _kiosk(settings)
+    watch = _watch(camera, hub) if camera is not None else None
+    program = (sys.executable, "-m", "docferry_edge.reader_child", json.dumps(settings.reading))
     settings.inbox.mkdir(parents=True, exist_ok=True)
     settings.state.mkdir(parents=True, exist_ok=True)
     outbox = Outbox(settings.state, max_bytes=settings.max_bytes, min_free_bytes=settings.min_free_bytes)
@@ -203,23 +199,23 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
             agent = Agent(
                 outbox=outbox,
                 inbox=Inbox(settings.inbox, settings.settle_s),
-                load_examiner=lambda: load_examiner(settings.threads),
+                desk=ReaderProcess(program, settings.limits),
                 client=client,
                 report=lambda entry: tell(entry, outbox),
                 ready=ready,
-                policy=settings.policy,
-                pictures=settings.pictures,
                 remove_captured=settings.remove_captured,
+                tell=hub.tell if hub is not None else None,
+                gauge=Gauge(LinuxSensors(), settings.frugal) if settings.frugal is not None else None,
                 watch=watch,
                 look_pause_s=camera.pause_s if camera is not None else 0.0,
             )
-            task = asyncio.ensure_future(agent.run())
+            task = asyncio.ensure_future(_together(agent, hub, listener))
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, task.cancel)
             await task
     except asyncio.CancelledError:
-        logging.getLogger(__name__).info("stopped; what is unsent stays in the outbox")
+        _log.info("stopped; what is unsent stays in the outbox")
     except BaseExceptionGroup as group:
         # A task group wraps what stopped it; the one cause a user can act on is shown, not the wrapping.
         expected = group.subgroup(DocferryError)
@@ -229,7 +225,44 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
     finally:
         if watch is not None:
             watch.camera.close()
+        if listener is not None:
+            listener.close()
         outbox.close()
+
+
+def _watch(camera: CameraSettings, hub: Hub | None) -> Watch:
+    from docferry_edge.camera import Watch, open_camera
+
+    opened = open_camera(camera.source, camera.width, camera.height)
+    return Watch(opened, camera.shots, hub.show if hub is not None else None)
+
+
+def _kiosk(settings: EdgeSettings) -> tuple[Hub, socket.socket] | tuple[None, None]:
+    """The kiosk page's hub and socket, if there is to be a page."""
+    if not settings.kiosk_port:
+        return None, None
+    from docferry_edge.kiosk.hub import Hub
+    from docferry_edge.kiosk.server import listen
+
+    try:
+        listener = listen(settings.kiosk_port)
+    except ConfigurationError as error:
+        # Documents matter more than the page that shows them.
+        _log.error("no kiosk page: %s", error)
+        return None, None
+    return Hub(asyncio.get_running_loop(), has_camera=settings.camera is not None), listener
+
+
+async def _together(agent: Agent, hub: Hub | None, listener: socket.socket | None) -> None:
+    """Run the agent and, if there is one, the page beside it."""
+    if hub is None or listener is None:
+        await agent.run()
+        return
+    from docferry_edge.kiosk.server import serve
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(serve(hub, listener))
+        tasks.create_task(agent.run())
 
 
 def _first(group: BaseExceptionGroup[Any]) -> BaseException:

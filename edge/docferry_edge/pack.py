@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
 
 from docferry.channel import MAX_ENVELOPE_BYTES, PROTOCOL_VERSION
-from docferry.client import original_envelope
 from docferry.document import Box
 from docferry.envelope import check_envelope
 from docferry.packing import pack_reading
@@ -18,6 +18,7 @@ from docferry.v1 import analysis_service_pb2, envelope_pb2
 from docferry.vision.crops import encode_crop
 from docferry.vision.images import encode_webp
 from docferry.wire import box_to_proto, route_to_proto
+from docferry_edge.desk import Identity, Packed
 from docferry_edge.entry import OutboxPart
 from docferry_edge.examine import Examined
 from docferry_edge.prepare import PageImage
@@ -35,26 +36,6 @@ class Pictures:
     overview_quality: int = 50
     crop_quality: int = 80
     page_quality: int = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Packed:
-    """A serialized SubmitRequest, the parts it announces, and the examination's timings in milliseconds."""
-
-    request: bytes
-    parts: tuple[OutboxPart, ...]
-    timings: dict[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """What an envelope says of its document besides the reading: ids, name, size, time of capture (Unix, seconds)."""
-
-    request_id: str
-    document_id: str
-    file_name: str
-    original_bytes: int
-    captured_at: float
 
 
 def pack(
@@ -82,7 +63,7 @@ def pack(
     envelope.capture_time.FromMilliseconds(int(identity.captured_at * 1000))
     announced: list[OutboxPart] = []
     inline = 0
-    for part in _pictures(examined.page, plan, pictures):
+    for part in _all_pictures(examined.pages, plan, pictures):
         if inline + part.size <= _INLINE_BYTES:
             inline += part.size
         else:
@@ -94,17 +75,15 @@ def pack(
     return Packed(request.SerializeToString(), tuple(announced), examined.timings)
 
 
-def pack_original(identity: Identity, data: bytes) -> Packed:
-    """Pack a file that cannot be read here, as it is."""
-    envelope = original_envelope(
-        identity.file_name, data, request_id=identity.request_id, effort=envelope_pb2.EFFORT_AUTO
-    )
-    envelope.document_id = identity.document_id
-    del envelope.route.reasons[:]
-    envelope.route.reasons.add(code="READER_STOPPED", detail="reading it stopped the agent: sent as it is")
-    parts = () if envelope.parts[0].data else (OutboxPart(envelope.parts[0].part_id, data),)
-    request = analysis_service_pb2.SubmitRequest(envelope=envelope)
-    return Packed(request.SerializeToString(), parts, {})
+def _all_pictures(pages: Iterable[PageImage], plan: Plan, pictures: Pictures) -> Iterator[envelope_pb2.Part]:
+    """Every page's parts; those of the second page and on are named after it."""
+    for number, page in enumerate(pages):
+        own = tuple(crop for crop in plan.crops if crop.page == number)
+        for part in _pictures(page, replace(plan, crops=own), pictures):
+            part.page = number
+            if number:
+                part.part_id = f"{part.part_id}-p{number + 1}"
+            yield part
 
 
 def _pictures(page: PageImage, plan: Plan, pictures: Pictures) -> list[envelope_pb2.Part]:

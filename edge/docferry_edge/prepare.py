@@ -31,10 +31,12 @@ class Frame:
     Attributes:
         data: The bytes; their length is the document's original size.
         name: Where it came from, for people: a file name or a camera's name.
+        page: Which page of a file that holds several, from 0.
     """
 
     data: bytes
     name: str = "image"
+    page: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,7 +108,7 @@ def prepare(
         ImageTooLarge: It exceeds the limits.
     """
     settings = settings or PrepareSettings()
-    pixels = decode(frame.data, limits=settings.limits, name=frame.name, enough=settings.longest)
+    pixels = decode(frame.data, limits=settings.limits, name=frame.name, enough=settings.longest, page=frame.page)
     shot = Shot(bounded(pixels, settings.longest))
     for step in steps(classifier):
         shot = step(shot)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
-from docferry.document import Document, Line, Page, Polygon, Quality, Reading, Region
+from docferry.document import Degradation, Document, Line, Page, Polygon, Quality, Reading, Region
 from docferry.model_store import ModelStore
 from docferry.model_store.bundle import installed
 from docferry.reading_order import Block, LayoutBox, arrange, line_id, region_id
@@ -28,6 +28,8 @@ MODELS = (DETECTOR, RECOGNISER, LAYOUT, ORIENTATION)
 """The models a reader needs, by their names in the model store."""
 
 _HASH_DIGITS = 6
+_SMALLER = 0.5
+"""Share of its pixels that the detector gets on a device under strain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,24 +123,33 @@ class Reader:
         """Prepare a frame with this reader's orientation network; see `docferry_edge.prepare.prepare`."""
         return prepare(frame, self.orientation, settings)
 
-    def read(self, page: PageImage) -> Generator[Event, None, None]:
+    def read(self, page: PageImage, degradation: Degradation = Degradation.NONE) -> Generator[Event, None, None]:
         """Read a page, yielding what is known as soon as it is known.
 
         The consumer may stop between any two events by closing the generator; nothing further is computed.
+
+        Args:
+            page: A prepared page.
+            degradation: What to leave out. FEWER_THREADS is for whoever loads the reader to heed.
         """
         regions = self.layout.detect(page.pixels)
         yield LayoutHint(regions)
-        quads = self.detector.detect(page.pixels).quads
+        detector = self.detector
+        if degradation >= Degradation.SMALLER_DETECTION:
+            area = int(detector.settings.area * _SMALLER)
+            detector = replace(detector, settings=replace(detector.settings, area=area))
+        quads = detector.detect(page.pixels).quads
         polygons = [relative(quad, page.width, page.height) for quad in quads]
         blocks = arrange(page.width, page.height, regions, polygons)
         yield LinesHint(tuple(polygons[index] for block in blocks for index in block.members))
         quality = _with_text_height(page.quality, quads)
         lines: dict[str, Line] = {}
-        for line in self._lines(page, blocks, quads):
-            lines[line.id] = line
-            yield LineRead(line)
+        if degradation < Degradation.STRUCTURE_ONLY:
+            for line in self._lines(page, blocks, quads):
+                lines[line.id] = line
+                yield LineRead(line)
         finished = _page(page, blocks, lines, quality, f"edge:{self.layout_name}")
-        yield Reading(Document((finished,)), self.name)
+        yield Reading(Document((finished,)), self.name, degradation)
 
     def read_all(self, page: PageImage) -> Reading:
         """The finished reading of a page, for those who need no hints."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from docferry.errors import ConfigurationError
 from docferry.settings import Setting
-from docferry_edge.pack import Pictures
-from docferry_edge.route import Policy
+from docferry_edge.frugality import FrugalSettings
+from docferry_edge.reader_process import ReaderLimits
 
 SETTINGS: tuple[Setting, ...] = (
     Setting("inbox.directory", "~/docferry/inbox", "Watched folder; every picture that appears in it is a document"),
@@ -21,6 +21,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("camera.height", 2160, "Height of its pictures in pixels", minimum=240, maximum=16384),
     Setting("camera.shots", 5, "Most shots of one page, of which the best is kept", minimum=1, maximum=30),
     Setting("camera.pause_ms", 150, "Pause between two looks at the table", minimum=0, maximum=10000),
+    Setting(
+        "kiosk.port", 0, "Port of the kiosk's page on this machine, e.g. 8484; 0 for none", maximum=65535, minimum=0
+    ),
     Setting("state.directory", "~/.local/share/docferry/edge", "Folder of the outbox; created if missing"),
     Setting("state.max_mb", 4096, "Ceiling on that folder; at it new files are refused, none dropped", minimum=16),
     Setting("state.min_free_mb", 64, "Nothing new is taken when less than this is free on the disk", minimum=0),
@@ -28,6 +31,12 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("cloud.token", "", "Bearer token of this device; sent only over TLS or to this machine"),
     Setting("cloud.ca", "", "PEM file of the CA that signed the service's certificate; switches TLS on"),
     Setting("read.threads", 2, "Threads each network may use", minimum=1, maximum=64),
+    Setting("read.deadline_s", 60.0, "A page that takes longer has hung the reader", minimum=1.0, maximum=3600.0),
+    Setting("read.recycle_mb", 450, "A reader holding more is exchanged between two documents", minimum=64),
+    Setting("read.memory_mb", 600, "A reader holding more is killed at once: the ceiling on memory", minimum=64),
+    Setting("read.spare", True, "Leave things out when the device is hot or short of memory; the reading says so"),
+    Setting("read.hot_c", 76.0, "Degrees Celsius of a board's processor that count as hot", minimum=30, maximum=120),
+    Setting("read.low_mb", 200, "Available memory below which it counts as short", minimum=0),
     Setting("route.target_risk", 0.02, "At most this share of lines may be wrong unseen", minimum=0.0, maximum=1.0),
     Setting("route.audit_share", 0.01, "Share of documents sent whole to see drift", minimum=0.0, maximum=1.0),
     Setting("route.crop_lines", 24, "Most lines sent as crops; beyond that the page goes up", minimum=1, maximum=200),
@@ -36,6 +45,11 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("send.crop_quality", 80, "WebP quality of crops", minimum=1, maximum=100),
     Setting("send.page_quality", 60, "WebP quality of a whole page", minimum=1, maximum=100),
 )
+
+AGENT_MB = 200
+"""What the agent itself may take besides its reader: 45 MB at rest, 75 with a camera, and the file it handles."""
+
+_FOR_THE_READER = ("read.", "route.", "send.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +65,26 @@ class CameraSettings:
 
 @dataclass(frozen=True, slots=True)
 class EdgeSettings:
-    """Everything the agent is told, checked. The table `SETTINGS` explains each."""
+    """Everything the agent is told, checked. The table `SETTINGS` explains each.
+
+    Attributes:
+        reading: The values that the reader's process is told, by name; see `docferry_edge.reading_settings`.
+    """
 
     inbox: Path
     settle_s: float
     remove_captured: bool
     camera: CameraSettings | None
+    kiosk_port: int
     state: Path
     max_bytes: int
     min_free_bytes: int
     target: str
     token: str
     ca: Path | None
-    threads: int
-    policy: Policy
-    pictures: Pictures
+    limits: ReaderLimits
+    frugal: FrugalSettings | None
+    reading: dict[str, Any]
 
 
 def edge_settings(values: Mapping[str, Any]) -> EdgeSettings:
@@ -82,20 +101,20 @@ def edge_settings(values: Mapping[str, Any]) -> EdgeSettings:
         settle_s=values["inbox.settle_ms"] / 1000,
         remove_captured=after == "remove",
         camera=_camera(values),
+        kiosk_port=values["kiosk.port"],
         state=Path(values["state.directory"]).expanduser(),
         max_bytes=values["state.max_mb"] << 20,
         min_free_bytes=values["state.min_free_mb"] << 20,
         target=values["cloud.target"],
         token=values["cloud.token"],
         ca=Path(values["cloud.ca"]).expanduser() if values["cloud.ca"] else None,
-        threads=values["read.threads"],
-        policy=Policy(values["route.target_risk"], values["route.audit_share"], values["route.crop_lines"]),
-        pictures=Pictures(
-            values["send.overview_side"],
-            values["send.overview_quality"],
-            values["send.crop_quality"],
-            values["send.page_quality"],
+        limits=ReaderLimits(
+            deadline_s=values["read.deadline_s"],
+            recycle_mb=values["read.recycle_mb"],
+            memory_mb=values["read.memory_mb"],
         ),
+        frugal=FrugalSettings.of(values["read.hot_c"], values["read.low_mb"]) if values["read.spare"] else None,
+        reading={name: value for name, value in values.items() if name.startswith(_FOR_THE_READER)},
     )
 
 

@@ -197,6 +197,15 @@ class Document:
         return tuple(line for page in self.pages for line in page.lines)
 
 
+class Degradation(enum.IntEnum):
+    """What a reader on a hot device, or one short of memory, left out; each step includes those before it."""
+
+    NONE = 0
+    SMALLER_DETECTION = 1
+    FEWER_THREADS = 2
+    STRUCTURE_ONLY = 3
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What was read, by whom: one document tree and the reader that made it.
@@ -204,10 +213,12 @@ class Reading:
     Attributes:
         document: The tree; fields may be filled in later.
         reader: Name of the reader and its model hashes, `ppocrv6-small@3f2a91`.
+        degradation: What was left out to spare the device.
     """
 
     document: Document
     reader: str
+    degradation: Degradation = Degradation.NONE
 
 
 def iter_lines(document: Document) -> Iterator[tuple[int, Region, Line]]:

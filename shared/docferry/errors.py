@@ -18,6 +18,7 @@ DocferryError                     code, reason, remedy; `retryable` says whether
 ├── StorageFull                   the disk or the stated ceiling is reached; nothing was taken
 ├── Unavailable                   the other end cannot be reached
 └── EngineError                   the engine failed on this document
+    └── ReaderStopped             the edge's reader died, hung or outgrew its memory while reading it
 """
 
 from __future__ import annotations
@@ -156,3 +157,9 @@ class EngineError(DocferryError):
     """The engine failed on this document."""
 
     code = "ENGINE"
+
+
+class ReaderStopped(EngineError):
+    """The edge's reader died, hung or outgrew its memory while it read this document."""
+
+    code = "READER_STOPPED"

@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 import zstandard
 from google.protobuf.message import DecodeError
 
-from docferry.document import Box, Document, Line, Page, Point, Polygon, Reading, Region
+from docferry.document import Box, Degradation, Document, Line, Page, Point, Polygon, Reading, Region
 from docferry.errors import EnvelopeError, EnvelopeTooLarge
 from docferry.v1 import envelope_pb2 as pb
 from docferry.wire import (
@@ -52,6 +52,7 @@ def pack_reading(reading: Reading) -> pb.Payload:
         pages=[_pack_page(page) for page in reading.document.pages],
         fields=[field_to_proto(field) for field in reading.document.fields],
         reader=reading.reader,
+        degradation=pb.Degradation.ValueType(reading.degradation.value),
     ).SerializeToString(deterministic=True)
     compressed = zstandard.ZstdCompressor(level=_LEVEL).compress(packed)
     if len(compressed) >= len(packed):
@@ -87,7 +88,13 @@ def unpack_reading(payload: pb.Payload, limits: Limits | None = None) -> Reading
             fields=tuple(field_from_proto(field) for field in packed.fields),
         ),
         reader=packed.reader,
+        degradation=_degradation(packed.degradation),
     )
+
+
+def _degradation(number: int) -> Degradation:
+    """A step from a newer peer reads as the furthest we know."""
+    return Degradation(number) if number in set(Degradation) else max(Degradation)
 
 
 def _check_extent(packed: pb.PackedReading) -> None:

@@ -34,6 +34,7 @@ _CODES: dict[type[errors.DocferryError], grpc.StatusCode] = {
     errors.StorageFull: grpc.StatusCode.RESOURCE_EXHAUSTED,
     errors.Unavailable: grpc.StatusCode.UNAVAILABLE,
     errors.EngineError: grpc.StatusCode.INTERNAL,
+    errors.ReaderStopped: grpc.StatusCode.INTERNAL,
 }
 _BY_REASON: dict[str, type[errors.DocferryError]] = {error.code: error for error in _CODES}
 

@@ -10,8 +10,8 @@ import pytest
 from docferry.settings import load
 from docferry_cloud.settings import SETTINGS as CLOUD
 from docferry_cloud.settings import cloud_settings
+from docferry_edge.settings import AGENT_MB, edge_settings
 from docferry_edge.settings import SETTINGS as EDGE
-from docferry_edge.settings import edge_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -79,6 +79,18 @@ def test_the_units_are_hardened(tmp_path: Path, unit: str) -> None:
     command = ["systemd-analyze", "security", "--offline=yes", "--threshold=30", str(file)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, env={"SYSTEMD_PAGER": "cat"})
     assert done.returncode == 0, done.stdout[-800:] + done.stderr
+
+
+def test_the_units_ceiling_on_memory_is_the_settings() -> None:
+    unit = (ROOT / "deploy" / "systemd" / "docferry-edge.service").read_text()
+    (most,) = re.findall(r"^MemoryMax=(\d+)M$", unit, re.MULTILINE)
+    for file in (None, ROOT / "deploy" / "config" / "edge.toml"):
+        limits = edge_settings(load(EDGE, file, {})).limits
+        assert limits.recycle_mb < limits.memory_mb
+        assert 0 <= int(most) - limits.memory_mb - AGENT_MB <= 100
+    # A reader that the kernel kills is the agent's to replace; what it looks at to spare the device must be visible.
+    assert "OOMPolicy=continue" in unit
+    assert "ProcSubset" not in unit
 
 
 def test_the_example_settings_are_taken() -> None:

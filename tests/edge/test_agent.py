@@ -28,10 +28,11 @@ from docferry_edge.pack import Pictures
 from docferry_edge.prepare import Frame, PageImage
 from docferry_edge.route import Policy
 from docferry_edge.uplink import Pace
+from docferry_edge.work import DirectDesk
 from tests.edge.preparation.papers import letter
 
 
-def examiner(frame: Frame) -> Examined:
+def examiner(frame: Frame, **_) -> Examined:
     """Reads a file's own bytes as its text: as good as any reader for what the agent does around it."""
     if frame.data.startswith(b"bad"):
         raise UnreadableImage(f"{frame.name}: damaged", remedy="take the picture again")
@@ -53,11 +54,9 @@ async def running(folder: Path, port: int, told: list[Entry], **options) -> Asyn
             agent = Agent(
                 outbox=outbox,
                 inbox=Inbox(folder / "inbox", 0.0),
-                load_examiner=lambda: examiner,
+                desk=options.pop("desk", None) or DirectDesk(lambda _: examiner, Policy(audit_share=0.0), Pictures()),
                 client=client,
                 report=told.append,
-                policy=Policy(audit_share=0.0),
-                pictures=Pictures(),
                 pace=Pace(first=0.01, longest=0.05, idle=0.05),
                 **options,
             )
@@ -192,8 +191,9 @@ def test_a_document_that_kills_the_agent_again_and_again_goes_up_as_it_is(tmp_pa
         from docferry_edge.outbox import Outbox
         from docferry_edge.pack import Pictures
         from docferry_edge.route import Policy
+        from docferry_edge.work import DirectDesk
 
-        def deadly(frame):
+        def deadly(frame, **_):
             os.kill(os.getpid(), signal.SIGKILL)
 
         async def main():
@@ -203,8 +203,8 @@ def test_a_document_that_kills_the_agent_again_and_again_goes_up_as_it_is(tmp_pa
                 print(entry.state, flush=True)
                 os._exit(0)
             async with Client.connect("127.0.0.1:9") as client:
-                await Agent(outbox=outbox, inbox=Inbox(folder / "inbox", 0.0), load_examiner=lambda: deadly,
-                            client=client, report=stop, policy=Policy(), pictures=Pictures()).run()
+                await Agent(outbox=outbox, inbox=Inbox(folder / "inbox", 0.0), client=client, report=stop,
+                            desk=DirectDesk(lambda _: deadly, Policy(), Pictures())).run()
 
         asyncio.run(main())
     """)

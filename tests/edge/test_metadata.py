@@ -10,8 +10,9 @@ from PIL import Image
 from docferry.document import Document, Line, Page, Reading, Region, RegionType
 from docferry.route import CropPlan, Decision, Plan, Route
 from docferry_edge.assess import assess
+from docferry_edge.desk import Identity
 from docferry_edge.examine import Examined, default_calibration
-from docferry_edge.pack import Identity, Pictures, pack
+from docferry_edge.pack import Pictures, pack
 from docferry_edge.prepare import Frame, prepare
 from tests.edge.preparation.papers import letter
 

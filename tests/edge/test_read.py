@@ -1,18 +1,26 @@
 import io
 import itertools
 import re
+import uuid
 
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from docferry.document import Document, Reading, RegionType
+from docferry.document import Degradation, Document, Reading, RegionType
 from docferry.errors import ModelError
 from docferry.model_store import ModelStore, default_store
 from docferry.model_store.manifest import packaged_manifest
 from docferry.reading_order import assemble_page
+from docferry.route import CropPlan, Decision, Plan, Route
+from docferry.v1 import analysis_service_pb2
+from docferry_edge.assess import assess
+from docferry_edge.desk import Identity
+from docferry_edge.examine import default_calibration, examine
+from docferry_edge.pack import Pictures, pack
 from docferry_edge.prepare import Frame, PageImage
 from docferry_edge.read import Event, LayoutHint, LineRead, LinesHint, Reader, ReadSettings
+from docferry_edge.route import Policy, plan
 
 RECEIPT = (
     ("HARBOUR BOOKS", None),
@@ -95,6 +103,24 @@ def test_hints_come_before_lines_and_the_reading_comes_last(reader):
     events = list(reader.read(prepared(reader, receipt())))
     kinds = [kind for kind, _ in itertools.groupby(type(event) for event in events)]
     assert kinds == [LayoutHint, LinesHint, LineRead, Reading]
+
+
+def test_a_smaller_detection_still_reads_plain_print_and_says_what_it_left_out(reader):
+    page = prepared(reader, receipt(width=1240, pitch=100))
+    *_, full = reader.read(page)
+    *_, spared = reader.read(page, Degradation.SMALLER_DETECTION)
+    assert (full.degradation, spared.degradation) == (Degradation.NONE, Degradation.SMALLER_DETECTION)
+    assert sorted(texts(spared)) == sorted(expected_rows())
+
+
+def test_structure_only_finds_lines_reads_none_and_sends_the_page(reader):
+    page = prepared(reader, receipt())
+    *hints, reading = reader.read(page, Degradation.STRUCTURE_ONLY)
+    assert [type(hint) for hint in hints] == [LayoutHint, LinesHint]
+    assert len(hints[1].polygons) == len(expected_rows())
+    assert (texts(reading), reading.degradation) == ([], Degradation.STRUCTURE_ONLY)
+    assessed = assess(reading, default_calibration())
+    assert plan(assessed, Policy(), "any").route.decision is Decision.PAGE
 
 
 def test_lines_stream_in_reading_order_and_are_those_of_the_reading(reader):
@@ -195,3 +221,33 @@ def test_missing_models_are_named_with_the_command_that_brings_them(tmp_path):
     with pytest.raises(ModelError) as caught:
         Reader.load(ModelStore(tmp_path, packaged_manifest()))
     assert "docferry models pull" in caught.value.remedy
+
+
+def test_every_page_of_a_tiff_becomes_a_page_of_one_document_and_goes_up_under_its_number(reader):
+    buffer = io.BytesIO()
+    sheets = [receipt(), two_columns(), receipt(width=700)]
+    sheets[0].save(buffer, "TIFF", save_all=True, append_images=sheets[1:])
+    heard: list[tuple[int, str]] = []
+    examined = examine(
+        Frame(buffer.getvalue(), "scan.tiff"),
+        reader,
+        default_calibration(),
+        lambda notice, page: heard.append((page, type(notice).__name__)),
+    )
+    document = examined.assessment.reading.document
+    assert [len(page.lines) for page in document.pages] == [len(expected_rows()), 33, len(expected_rows())]
+    assert [page for page, kind in heard if kind == "PageImage"] == [0, 1, 2]
+    assert {evidence.page for field in document.fields for evidence in field.evidence} <= {0, 1, 2}
+    identity = Identity(str(uuid.uuid4()), str(uuid.uuid4()), "scan.tiff", 1, 1.0)
+    both = (CropPlan(0, (0.1, 0.1, 0.9, 0.3)), CropPlan(2, (0.1, 0.1, 0.9, 0.3)))
+    for decision, crops, wanted in (
+        (Decision.PAGE, (), [("page", 0), ("page-p2", 1), ("page-p3", 2)]),
+        (
+            Decision.CROPS,
+            both,
+            [("overview", 0), ("crop-1", 0), ("overview-p2", 1), ("overview-p3", 2), ("crop-1-p3", 2)],
+        ),
+    ):
+        packed = pack(identity, examined, Plan(Route(decision), crops), Pictures())
+        envelope = analysis_service_pb2.SubmitRequest.FromString(packed.request).envelope
+        assert [(part.part_id, part.page) for part in envelope.parts] == wanted

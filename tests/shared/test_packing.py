@@ -5,7 +5,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docferry.document import Document, Evidence, Field, Line, Page, Quality, Reading, Region, RegionType
+from docferry.document import Degradation, Document, Evidence, Field, Line, Page, Quality, Reading, Region, RegionType
 from docferry.errors import DocferryError, EnvelopeError, EnvelopeTooLarge
 from docferry.packing import GRID, Limits, pack_reading, unpack_reading
 from docferry.v1 import envelope_pb2 as pb
@@ -48,7 +48,9 @@ def pages(draw: st.DrawFn) -> Page:
 
 
 readings = st.builds(
-    lambda pages: Reading(Document(tuple(pages)), "reader@abcd"), st.lists(pages(), min_size=1, max_size=2)
+    lambda pages, degradation: Reading(Document(tuple(pages)), "reader@abcd", degradation),
+    st.lists(pages(), min_size=1, max_size=2),
+    st.sampled_from(Degradation),
 )
 
 
@@ -58,6 +60,7 @@ def test_a_reading_comes_back_within_the_stated_rounding(reading: Reading) -> No
     import unicodedata
 
     back = unpack_reading(pack_reading(reading))
+    assert back.degradation is reading.degradation
     assert len(back.document.pages) == len(reading.document.pages)
     for page, again in zip(reading.document.pages, back.document.pages, strict=True):
         assert (page.width, page.height, page.quality.hint) == (again.width, again.height, again.quality.hint)
@@ -144,3 +147,11 @@ def test_more_lines_than_a_document_holds_are_refused_before_they_are_made() -> 
     data = packed.SerializeToString()
     with pytest.raises(EnvelopeTooLarge, match="pages"):
         unpack_reading(pb.Payload(encoding=pb.ENCODING_IDENTITY, data=data, decoded_size=len(data)))
+
+
+def test_a_step_this_release_does_not_know_reads_as_the_furthest_it_knows() -> None:
+    packed = pb.PackedReading(reader="r")
+    packed.degradation = 9  # type: ignore[assignment]
+    data = packed.SerializeToString()
+    payload = pb.Payload(encoding=pb.ENCODING_IDENTITY, data=data, decoded_size=len(data))
+    assert unpack_reading(payload).degradation is Degradation.STRUCTURE_ONLY

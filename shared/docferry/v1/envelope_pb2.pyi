@@ -117,6 +117,34 @@ ROUTE_DECISION_ORIGINAL: RouteDecision.ValueType  # 6
 """The file as it was handed in; no edge has read it."""
 Global___RouteDecision: _TypeAlias = RouteDecision  # noqa: Y015
 
+class _Degradation:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _DegradationEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Degradation.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    DEGRADATION_UNSPECIFIED: _Degradation.ValueType  # 0
+    """Nothing, or not said."""
+    DEGRADATION_SMALLER_DETECTION: _Degradation.ValueType  # 1
+    """Lines were looked for on fewer pixels; small print may be missed."""
+    DEGRADATION_FEWER_THREADS: _Degradation.ValueType  # 2
+    """Fewer threads."""
+    DEGRADATION_STRUCTURE_ONLY: _Degradation.ValueType  # 3
+    """Blocks and lines were found and nothing was read."""
+
+class Degradation(_Degradation, metaclass=_DegradationEnumTypeWrapper):
+    """What a reader on a hot device, or one short of memory, left out; each step includes those before it."""
+
+DEGRADATION_UNSPECIFIED: Degradation.ValueType  # 0
+"""Nothing, or not said."""
+DEGRADATION_SMALLER_DETECTION: Degradation.ValueType  # 1
+"""Lines were looked for on fewer pixels; small print may be missed."""
+DEGRADATION_FEWER_THREADS: Degradation.ValueType  # 2
+"""Fewer threads."""
+DEGRADATION_STRUCTURE_ONLY: Degradation.ValueType  # 3
+"""Blocks and lines were found and nothing was read."""
+Global___Degradation: _TypeAlias = Degradation  # noqa: Y015
+
 class _Effort:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -408,8 +436,11 @@ class PackedReading(_message.Message):
     PAGES_FIELD_NUMBER: _builtins.int
     FIELDS_FIELD_NUMBER: _builtins.int
     READER_FIELD_NUMBER: _builtins.int
+    DEGRADATION_FIELD_NUMBER: _builtins.int
     reader: _builtins.str
     """The reader and its model hashes, e.g. "ppocrv6-small@3f2a"."""
+    degradation: Global___Degradation.ValueType
+    """What was left out to spare the device."""
     @_builtins.property
     def pages(self) -> _containers.RepeatedCompositeFieldContainer[Global___PackedPage]:
         """The pages."""
@@ -424,10 +455,11 @@ class PackedReading(_message.Message):
         pages: _abc.Iterable[Global___PackedPage] | None = ...,
         fields: _abc.Iterable[_document_pb2.Field] | None = ...,
         reader: _builtins.str = ...,
+        degradation: Global___Degradation.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["fields", b"fields", "pages", b"pages", "reader", b"reader"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["degradation", b"degradation", "fields", b"fields", "pages", b"pages", "reader", b"reader"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

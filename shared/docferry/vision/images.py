@@ -7,7 +7,9 @@ and carries no metadata.
 
 from __future__ import annotations
 
+import contextlib
 import io
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +35,7 @@ Pixels = npt.NDArray[np.uint8]
 """An image, `(height, width, 3)`, uint8, BGR."""
 
 FORMATS = ("JPEG", "PNG", "WebP", "TIFF", "BMP", "GIF", "AVIF", "PNM")
-"""What `decode` reads; of TIFF the first page, of GIF and animated pictures the first frame."""
+"""What `decode` reads: any page of a TIFF, and of GIF and animated pictures the first frame."""
 
 WEBP_MAX_SIDE = 16383
 """The longest side that the WebP format can express."""
@@ -41,17 +43,45 @@ WEBP_MAX_SIDE = 16383
 _REMEDY_FORMAT = f"give a photo or scan in one of: {', '.join(FORMATS)}"
 _REMEDY_DAMAGED = "take the picture or copy the file again"
 _EXIF_ORIENTATION = 0x0112
+# TIFF 6.0, NewSubfileType: bit 0 says "reduced resolution of another image", bit 2 "transparency mask".
+_SUBFILE_TYPE = 254
+_NO_PAGE = 0b101
 
 
 @dataclass(frozen=True, slots=True)
 class ImageLimits:
-    """What an image may cost. A4 at 600 dpi, the largest scan one meets, has 35 megapixels."""
+    """What an image may cost; pixels are a page's. A4 at 600 dpi, the largest scan one meets, has 35 megapixels."""
 
     max_bytes: int = 64 * 1024 * 1024
     max_pixels: int = 100_000_000
+    max_pages: int = 50
 
 
-def decode(data: bytes, *, limits: ImageLimits | None = None, name: str = "image", enough: int | None = None) -> Pixels:
+def page_count(data: bytes, *, limits: ImageLimits | None = None, name: str = "image") -> int:
+    """How many pages an image file holds: of a TIFF those that are no thumbnails or masks, of anything else one.
+
+    Raises:
+        UnreadableImage: Empty, damaged, or not a format in `FORMATS`.
+        ImageTooLarge: More bytes or pages than `limits` allow.
+    """
+    limits = limits or ImageLimits()
+    with _opened(data, limits, name) as picture:
+        frames = _page_frames(picture, limits.max_pages + 1)
+    if len(frames) > limits.max_pages:
+        raise ImageTooLarge(
+            f"{name}: more than {limits.max_pages} pages", remedy="split it into several documents", file=name
+        )
+    return len(frames)
+
+
+def decode(
+    data: bytes,
+    *,
+    limits: ImageLimits | None = None,
+    name: str = "image",
+    enough: int | None = None,
+    page: int = 0,
+) -> Pixels:
     """Decode an image file held in memory.
 
     Args:
@@ -60,6 +90,7 @@ def decode(data: bytes, *, limits: ImageLimits | None = None, name: str = "image
         name: What to call the image in errors, usually its file name.
         enough: A long side that is enough for the caller. A JPEG more than twice that long is reduced by a power of two
             while it is decoded, which is cheaper than decoding all of it; its long side stays at least `enough`.
+        page: Which page of a TIFF, from 0; see `page_count`.
 
     Returns:
         Pixels `(height, width, 3)`, uint8, BGR, upright by Exif; transparency is laid on white.
@@ -69,6 +100,24 @@ def decode(data: bytes, *, limits: ImageLimits | None = None, name: str = "image
         ImageTooLarge: More bytes or pixels than `limits` allow.
     """
     limits = limits or ImageLimits()
+    with _opened(data, limits, name) as picture:
+        if page:
+            picture.seek(_page_frames(picture, page + 1)[page])
+        _check_pixels(picture, limits, name)
+        if enough is not None and picture.format == "JPEG":
+            picture.draft(None, _draft_size(picture.size, enough))
+        picture.load()
+        return _upright(_bgr(picture, name), _orientation(picture))
+
+
+@contextlib.contextmanager
+def _opened(data: bytes, limits: ImageLimits, name: str) -> Iterator[ImageFile.ImageFile]:
+    """The file as Pillow sees it; whatever goes wrong with it inside the block gets its name.
+
+    Raises:
+        UnreadableImage: Empty, damaged, cut short, or not a format in `FORMATS`.
+        ImageTooLarge: More bytes than `limits` allow, or frames larger than the header says.
+    """
     if not data:
         raise UnreadableImage(f"{name}: the file is empty", remedy=_REMEDY_DAMAGED, file=name)
     if len(data) > limits.max_bytes:
@@ -80,11 +129,7 @@ def decode(data: bytes, *, limits: ImageLimits | None = None, name: str = "image
     plugin = _plugin(data, name)
     try:
         with plugin(io.BytesIO(data)) as picture:
-            _check_pixels(picture, limits, name)
-            if enough is not None and picture.format == "JPEG":
-                picture.draft(None, _draft_size(picture.size, enough))
-            picture.load()
-            return _upright(_bgr(picture, name), _orientation(picture))
+            yield picture
     except DocferryError:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning, MemoryError) as error:
@@ -96,6 +141,25 @@ def decode(data: bytes, *, limits: ImageLimits | None = None, name: str = "image
         raise UnreadableImage(
             f"{name}: the image is damaged or cut short: {error}", remedy=_REMEDY_DAMAGED, file=name
         ) from error
+
+
+def _page_frames(picture: ImageFile.ImageFile, most: int) -> list[int]:
+    """Numbers of the frames that are pages, at most so many; always the first frame."""
+    if not isinstance(picture, TiffImagePlugin.TiffImageFile):
+        return [0]
+    found = [0]
+    # Thumbnails and masks stand between pages; a chain of nothing else must end too.
+    for number in range(1, 4 * most):
+        if len(found) == most:
+            break
+        try:
+            picture.seek(number)
+        except EOFError:
+            break
+        if not int(picture.tag_v2.get(_SUBFILE_TYPE, 0)) & _NO_PAGE:
+            found.append(number)
+    picture.seek(0)
+    return found
 
 
 def encode_webp(image: Pixels, quality: int = 60, *, grey: bool = False) -> bytes:

@@ -7,18 +7,11 @@ a heap that cannot shrink past the small blocks left in between, and the next ne
 
 from __future__ import annotations
 
-import ctypes
 import functools
 
 import onnxruntime
 
-# From glibc's malloc.h; other C libraries have no mallopt, or ignore these.
-_M_TRIM_THRESHOLD = -1
-_M_MMAP_THRESHOLD = -3
-_M_ARENA_MAX = -8
-
-_LARGE_BLOCK = 4 << 20
-"""Bytes from which a block is mapped on its own and returned at once. Smaller ones would cost more in page faults."""
+from docferry.malloc import map_large_blocks, one_arena
 
 
 @functools.cache
@@ -28,14 +21,9 @@ def bound_memory() -> None:
     All networks opened afterwards share one arena (onnxruntime's environment allocator): its size is what the
     largest of them needs for a page, not the sum over them, and its pages are not faulted in anew for every page.
     """
-    arena = onnxruntime.OrtArenaCfg(0, 0, -1, -1)
     memory = onnxruntime.OrtMemoryInfo(
         "Cpu", onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, onnxruntime.OrtMemType.DEFAULT
     )
-    onnxruntime.create_and_register_allocator(memory, arena)
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        # Each thread would otherwise keep a heap of its own.
-        mallopt(_M_ARENA_MAX, 1)
-        mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK)
-        mallopt(_M_TRIM_THRESHOLD, _LARGE_BLOCK)
+    onnxruntime.create_and_register_allocator(memory, onnxruntime.OrtArenaCfg(0, 0, -1, -1))
+    one_arena()
+    map_large_blocks()

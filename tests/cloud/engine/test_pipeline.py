@@ -10,9 +10,11 @@ from PIL import Image, ImageDraw, ImageFont
 from docferry.document import Page, RegionType
 from docferry.errors import EngineError, ImageTooLarge, InputError, ModelError, UnreadableImage
 from docferry.model_store import ModelStore, default_store, packaged_manifest
+from docferry.v1 import envelope_pb2
 from docferry.vision.crops import encode_crop
 from docferry.vision.images import encode_webp
 from docferry_cloud.engine import Crop, Effort, PageInput
+from docferry_cloud.interpreter import page_inputs
 from docferry_cloud.pipeline import PipelineEngine
 from docferry_cloud.pipeline_paddle import ReaderSettings, seen_long_side
 
@@ -60,6 +62,22 @@ def png(pixels):
 
 def texts(page):
     return [line.text for line in page.lines]
+
+
+def test_every_page_of_a_tiff_is_read(engine, picture):
+    buffer = io.BytesIO()
+    first, second = Image.new("RGB", (300, 400), "white"), Image.fromarray(picture[:, :, ::-1])
+    first.save(buffer, "TIFF", save_all=True, append_images=[second])
+    original = envelope_pb2.Part(part_id="original", kind=envelope_pb2.PART_KIND_ORIGINAL, data=buffer.getvalue())
+    pages = page_inputs(envelope_pb2.Envelope(parts=[original]), {})
+    assert [texts(engine.read(page, Effort.AUTO, never)) for page in pages] == [[], TEXTS]
+
+
+def test_an_original_that_is_no_picture_is_left_for_the_engine_to_refuse(engine):
+    original = envelope_pb2.Part(part_id="original", kind=envelope_pb2.PART_KIND_ORIGINAL)
+    (page,) = page_inputs(envelope_pb2.Envelope(parts=[original]), {"original": b"no picture"})
+    with pytest.raises(UnreadableImage):
+        engine.read(page, Effort.AUTO, never)
 
 
 def crop_of(picture, box, name="crop-1"):

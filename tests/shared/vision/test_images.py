@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from docferry.errors import ImageTooLarge, UnreadableImage
-from docferry.vision.images import WEBP_MAX_SIDE, ImageLimits, decode, encode_webp
+from docferry.vision.images import WEBP_MAX_SIDE, ImageLimits, decode, encode_webp, page_count
 
 RED_BGR = (0, 0, 255)
 
@@ -220,3 +220,61 @@ def test_grey_webp_is_grey_and_smaller():
 def test_webp_refuses_what_it_cannot_express():
     with pytest.raises(ImageTooLarge, match="do not fit WebP"):
         encode_webp(np.zeros((1, WEBP_MAX_SIDE + 1, 3), dtype=np.uint8))
+
+
+def tiff(*frames, **options):
+    return saved(frames[0], "TIFF", save_all=True, append_images=list(frames[1:]), **options)
+
+
+def marked(grey, size=(12, 8), kind=0):
+    image = Image.new("L", size, grey)
+    image.encoderinfo = {"tiffinfo": {254: kind}}
+    return image
+
+
+def test_every_page_of_a_tiff_is_counted_and_decoded():
+    data = tiff(*(Image.new("L", (10 + grey, 20), grey) for grey in (10, 20, 30)))
+    assert page_count(data) == 3
+    assert [decode(data, page=number)[0, 0, 0] for number in range(3)] == [10, 20, 30]
+    assert decode(data, page=2).shape == (20, 40, 3)
+    assert decode(data)[0, 0, 0] == 10
+
+
+def test_thumbnails_and_masks_in_a_tiff_are_no_pages():
+    data = tiff(marked(10), marked(20, kind=1), marked(30, kind=4), marked(40, kind=2))
+    assert page_count(data) == 2
+    assert decode(data, page=1)[0, 0, 0] == 40
+
+
+@pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
+def test_an_animation_is_one_page(kind):
+    data = saved(picture(), kind, save_all=True, append_images=[Image.new("RGB", (40, 20))])
+    assert page_count(data) == 1
+
+
+def test_too_many_pages_are_named_and_a_page_that_is_not_there_too():
+    data = tiff(*[Image.new("L", (2, 2))] * 4)
+    assert page_count(data, limits=ImageLimits(max_pages=4)) == 4
+    with pytest.raises(ImageTooLarge, match="more than 3 pages"):
+        page_count(data, limits=ImageLimits(max_pages=3))
+    with pytest.raises(UnreadableImage):
+        decode(data, page=4)
+
+
+def test_each_page_of_a_tiff_keeps_to_the_limit_on_pixels():
+    data = tiff(Image.new("L", (10, 10)), Image.new("L", (100, 100)))
+    limits = ImageLimits(max_pixels=500)
+    assert decode(data, limits=limits).shape == (10, 10, 3)
+    with pytest.raises(ImageTooLarge):
+        decode(data, limits=limits, page=1)
+
+
+@given(st.integers(8, 400), st.binary(min_size=1, max_size=8))
+@settings(max_examples=200)
+def test_a_damaged_tiff_ends_in_pages_or_a_named_error(place, instead):
+    data = bytearray(tiff(*[Image.new("L", (4, 4))] * 3))
+    data[place : place + len(instead)] = instead
+    try:
+        assert 1 <= page_count(bytes(data)) <= 50
+    except (UnreadableImage, ImageTooLarge) as error:
+        assert error.remedy

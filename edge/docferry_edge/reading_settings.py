@@ -1,0 +1,35 @@
+"""What the reader's process is told: the part of the agent's settings that reading, routing and packing need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from docferry_edge.pack import Pictures
+from docferry_edge.route import Policy
+from docferry_edge.settings import SETTINGS
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingSettings:
+    """Threads a page may use, what leaves the device, and how it is encoded."""
+
+    threads: int
+    policy: Policy
+    pictures: Pictures
+
+
+def reading_settings(values: Mapping[str, Any]) -> ReadingSettings:
+    """The checked settings from `docferry.settings.load`'s values; what is missing has its default."""
+    known: dict[str, Any] = {setting.name: setting.default for setting in SETTINGS} | dict(values)
+    return ReadingSettings(
+        threads=known["read.threads"],
+        policy=Policy(known["route.target_risk"], known["route.audit_share"], known["route.crop_lines"]),
+        pictures=Pictures(
+            known["send.overview_side"],
+            known["send.overview_quality"],
+            known["send.crop_quality"],
+            known["send.page_quality"],
+        ),
+    )
