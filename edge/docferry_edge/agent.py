@@ -17,6 +17,7 @@ from docferry.v1 import analysis_pb2
 from docferry.wire import document_to_proto
 from docferry_edge.camera import Picture, Watch
 from docferry_edge.capture import Found, Inbox, source_of
+from docferry_edge.cutting import geometry_of, sharpness, to_json
 from docferry_edge.entry import Entry, State, elapsed_ms
 from docferry_edge.examine import Examined
 from docferry_edge.outbox import READ_ATTEMPTS, Outbox
@@ -24,6 +25,7 @@ from docferry_edge.pack import Identity, Pictures, pack, pack_original
 from docferry_edge.prepare import Frame
 from docferry_edge.route import Policy, plan
 from docferry_edge.uplink import Pace, Uplink
+from docferry_edge.wants import SupplyPolicy, Wants
 
 _log = logging.getLogger(__name__)
 _SCAN_PAUSE_S = 0.05
@@ -45,6 +47,8 @@ class Agent:
         report: Hears of every document.
         ready: Called once the reader is loaded.
         watch: The camera, if there is one; `look_pause_s` is the pause between two looks.
+        supply_policy: What may leave when the cloud asks for more; everything when None.
+        keep_s: How long a captured file is kept after its document was settled, for those who ask for the page.
     """
 
     def __init__(
@@ -62,6 +66,8 @@ class Agent:
         watch: Watch | None = None,
         look_pause_s: float = 0.15,
         pace: Pace | None = None,
+        supply_policy: SupplyPolicy | None = None,
+        keep_s: float = 0.0,
     ) -> None:
         self._outbox = outbox
         self._inbox = inbox
@@ -75,7 +81,8 @@ class Agent:
         self._look_pause_s = look_pause_s
         self._captured = asyncio.Event()
         self._changed = asyncio.Event()
-        self._uplink = Uplink(outbox, client, lambda _: self._changed.set(), pace)
+        self._uplink = Uplink(outbox, client, lambda _: self._changed.set(), pace, keep_originals=keep_s > 0)
+        self._wants = Wants(outbox, client, pictures, policy=supply_policy, pace=pace, keep_s=keep_s)
         self._full = False
 
     async def run(self) -> None:
@@ -86,6 +93,7 @@ class Agent:
                 tasks.create_task(self._shoot_all(self._watch))
             tasks.create_task(self._read_all())
             tasks.create_task(self._uplink.run())
+            tasks.create_task(self._wants.run())
             tasks.create_task(self._tell_all())
 
     async def _capture_all(self) -> None:
@@ -204,15 +212,19 @@ class Agent:
     def _examine_and_pack(self, entry: Entry, examiner: Examiner) -> None:
         data = self._outbox.image(entry.document_id)
         waited = elapsed_ms(entry) or 0.0
-        examined = examiner(Frame(data, entry.file_name))
+        frame = Frame(data, entry.file_name)
+        examined = examiner(frame)
         chosen = plan(examined.assessment, self._policy, entry.document_id)
-        packed = pack(_identity(entry), examined, chosen, self._pictures)
+        geometry = geometry_of(examined.page, frame)
+        percent = round(100 * sharpness(geometry)) if geometry is not None else 0
+        packed = pack(_identity(entry), examined, chosen, self._pictures, original_percent=percent)
         self._outbox.packed(
             entry.document_id,
             request=packed.request,
             parts=packed.parts,
             edge_answer=edge_answer(examined.assessment.reading.document).SerializeToString(),
             timings={name: round(waited + value, 1) for name, value in examined.timings.items()},
+            pages=to_json([geometry] if geometry is not None else []),
         )
 
     async def _tell_all(self) -> None:

@@ -212,6 +212,7 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
                 remove_captured=settings.remove_captured,
                 watch=watch,
                 look_pause_s=camera.pause_s if camera is not None else 0.0,
+                keep_s=settings.keep_s,
             )
             task = asyncio.ensure_future(agent.run())
             loop = asyncio.get_running_loop()

@@ -63,8 +63,14 @@ def pack(
     plan: Plan,
     pictures: Pictures,
     effort: envelope_pb2.Effort.ValueType = envelope_pb2.EFFORT_AUTO,
+    *,
+    original_percent: int = 0,
 ) -> Packed:
     """Pack what the plan lets go.
+
+    Args:
+        original_percent: How sharp the kept original is, for a sender that answers wants: its pixels along a side for
+            100 of the prepared page; 0 for one that does not.
 
     Raises:
         EnvelopeTooLarge: The structure alone does not fit.
@@ -78,6 +84,7 @@ def pack(
         structure=pack_reading(examined.assessment.reading),
         route=route_to_proto(plan.route),
         effort=effort,
+        original_percent=original_percent,
     )
     envelope.capture_time.FromMilliseconds(int(identity.captured_at * 1000))
     announced: list[OutboxPart] = []

@@ -24,6 +24,13 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("state.directory", "~/.local/share/docferry/edge", "Folder of the outbox; created if missing"),
     Setting("state.max_mb", 4096, "Ceiling on that folder; at it new files are refused, none dropped", minimum=16),
     Setting("state.min_free_mb", 64, "Nothing new is taken when less than this is free on the disk", minimum=0),
+    Setting(
+        "state.keep_hours",
+        24,
+        "How long a settled document's file is kept for those who ask for its page; the first to go at the ceiling",
+        minimum=0,
+        maximum=8760,
+    ),
     Setting("cloud.target", "127.0.0.1:50051", "The cloud service, HOST:PORT"),
     Setting("cloud.token", "", "Bearer token of this device; sent only over TLS or to this machine"),
     Setting("cloud.ca", "", "PEM file of the CA that signed the service's certificate; switches TLS on"),
@@ -60,6 +67,7 @@ class EdgeSettings:
     state: Path
     max_bytes: int
     min_free_bytes: int
+    keep_s: float
     target: str
     token: str
     ca: Path | None
@@ -85,6 +93,7 @@ def edge_settings(values: Mapping[str, Any]) -> EdgeSettings:
         state=Path(values["state.directory"]).expanduser(),
         max_bytes=values["state.max_mb"] << 20,
         min_free_bytes=values["state.min_free_mb"] << 20,
+        keep_s=values["state.keep_hours"] * 3600.0,
         target=values["cloud.target"],
         token=values["cloud.token"],
         ca=Path(values["cloud.ca"]).expanduser() if values["cloud.ca"] else None,

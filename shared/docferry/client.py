@@ -203,7 +203,7 @@ class Client:
                 yield response.event
                 resume_token = response.event.resume_token
 
-    async def wanted(self) -> AsyncIterator[device_service_pb2.PartWanted]:
+    async def wanted(self) -> AsyncGenerator[device_service_pb2.PartWanted, None]:
         """What the cloud wants of this device, for ever: first all that is still wanted, then what comes up.
 
         A broken stream is taken up again where it stopped; what was heard before is not told again.
