@@ -5,7 +5,8 @@ up. The server allows a ping every 20 s. An attempt to connect has 10 s, and the
 a fifth at most): so the client is back within 60 s of the link's return, whether packets were refused or vanished.
 Formula for the server side: gRPC closes a connection with ENHANCE_YOUR_CALM when pings come faster than
 `min_recv_ping_interval_without_data` (grpc/doc/keepalive.md); for the pause between attempts
-grpc/doc/connection-backoff.md.
+grpc/doc/connection-backoff.md. `grpc.keepalive_timeout_ms` alone does not end a silent link: gRPC core (1.85) then waits
+for its own `grpc.http2.ping_timeout_ms`, 60 s, so both are set.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ def client_options(times: LinkTimes | None = None) -> Options:
     return [
         ("grpc.keepalive_time_ms", _ms(times.ping)),
         ("grpc.keepalive_timeout_ms", _ms(times.pong)),
+        ("grpc.http2.ping_timeout_ms", _ms(times.pong)),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.max_pings_without_data", 0),
         ("grpc.initial_reconnect_backoff_ms", _ms(times.first_pause)),
@@ -96,6 +98,7 @@ def server_options(times: LinkTimes | None = None) -> Options:
     return [
         ("grpc.keepalive_time_ms", _ms(times.ping)),
         ("grpc.keepalive_timeout_ms", _ms(times.pong)),
+        ("grpc.http2.ping_timeout_ms", _ms(times.pong)),
         ("grpc.http2.min_ping_interval_without_data_ms", allowed),
         ("grpc.http2.min_recv_ping_interval_without_data_ms", allowed),
         ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
