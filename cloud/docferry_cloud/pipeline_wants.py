@@ -2,7 +2,9 @@
 
 The rule for lines is the edge's own: of the lines that are taken as they are at most the stated share may be wrong. The
 riskiest are set apart until the mean risk of the rest meets that target, and of those set apart the ones are asked for
-that the device can show markedly sharper than anything that was read of them.
+that the device can show markedly sharper than anything that was read of them. Lines that came without pixels and lines
+that were read again are judged apart: the edge has met the target with the former by itself, as a rule, and doubts
+about the latter are no reason to ask for others.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ READABLE = 16.0
 """Pixels of line height from which on a picture of a region can be read."""
 
 _SLACK = 0.002
+_ROUNDING = 0.5 / 255
+"""What rounding confidences for the wire may add to a mean risk that met the target before it."""
 _TASKS: Mapping[RegionType, Task] = {RegionType.TABLE: Task.TABLE, RegionType.EQUATION: Task.FORMULA}
 
 
@@ -94,7 +98,9 @@ def in_doubt(lines: Sequence[Line], target_risk: float) -> tuple[Line, ...]:
 
 def _lines(page: Page, shown: Sequence[Shown], original: float, target_risk: float) -> list[_Place]:
     places: list[_Place] = []
-    for line in in_doubt(page.lines, target_risk):
+    unseen = [line for line in page.lines if not _sharpest(line.box, shown)]
+    seen = [line for line in page.lines if _sharpest(line.box, shown)]
+    for line in (*in_doubt(unseen, target_risk + _ROUNDING), *in_doubt(seen, target_risk)):
         tall = _height(line, page)
         scale = min(original, max(1.0, TALL / tall))
         if scale < SHARPER * _sharpest(line.box, shown):

@@ -5,8 +5,8 @@ up. The server allows a ping every 20 s. An attempt to connect has 10 s, and the
 a fifth at most): so the client is back within 60 s of the link's return, whether packets were refused or vanished.
 Formula for the server side: gRPC closes a connection with ENHANCE_YOUR_CALM when pings come faster than
 `min_recv_ping_interval_without_data` (grpc/doc/keepalive.md); for the pause between attempts
-grpc/doc/connection-backoff.md. `grpc.keepalive_timeout_ms` alone does not end a silent link: gRPC core (1.85) then waits
-for its own `grpc.http2.ping_timeout_ms`, 60 s, so both are set.
+grpc/doc/connection-backoff.md. `grpc.keepalive_timeout_ms` alone does not end a silent link: gRPC core (1.85) then
+waits for its own `grpc.http2.ping_timeout_ms`, 60 s, so both are set.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def asked(made, shown=(), **changes):
 
 
 def test_the_riskiest_lines_are_asked_for_until_the_rest_meets_the_target():
-    made = page(*(line(number, 0.99) for number in range(8)), line(9, 0.3), line(11, 0.9))
+    made = page(*(line(number, 0.99) for number in range(8)), line(9, 0.3), line(11, 0.8))
     (first, second) = asked(made)
     assert first.box[1] < 0.45 < first.box[3]
     assert second.box[1] < 0.55 < second.box[3]
@@ -50,6 +50,15 @@ def test_what_was_read_as_sharp_as_the_original_is_not_asked_for_again():
     assert asked(made, [Shown(crop, 1.0)]) == ()
     assert len(asked(made, [Shown(crop, 0.5)])) == 1
     assert len(asked(made, [Shown((0.05, 0.03, 0.5, 0.09), 1.0)])) == 1
+
+
+def test_doubt_about_what_was_read_again_asks_for_nothing_that_the_edge_had_accepted():
+    accepted = [line(number, confidence) for number, confidence in enumerate((0.999, 0.999, 0.95, 0.999))]
+    made = page(*accepted, line(10, 0.05), line(11, 0.95))
+    crop = Shown((0.0, 0.48, 1.0, 0.6), 1.0)
+    assert asked(made, [crop]) == ()
+    # What the wire's rounding adds is no doubt either.
+    assert asked(page(line(1, 1 - 0.02 - 1 / 600), line(2, 1 - 0.02 - 1 / 600))) == ()
 
 
 def test_small_print_is_asked_for_sharper_as_far_as_the_original_goes():
