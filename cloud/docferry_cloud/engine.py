@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from docferry.document import Box, Page
 
@@ -47,6 +47,9 @@ class PageInput:
         crops: Sharp pieces, in the order of the envelope.
         image: The whole page at full size as an encoded image; or None.
         image_page: Which page of `image` it is, from 0: a TIFF may hold a whole document.
+        target_risk: Of the lines of the answer at most this share may be wrong, 0..1; None where nobody stated one.
+        original_scale: How sharp the device could still show the page: pixels along a side for one of the prepared
+            page; 0 if it cannot be asked.
     """
 
     reading: Page | None = None
@@ -54,6 +57,25 @@ class PageInput:
     crops: tuple[Crop, ...] = ()
     image: bytes | None = None
     image_page: int = 0
+    target_risk: float | None = None
+    original_scale: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """A picture that an engine needs to do better.
+
+    Attributes:
+        box: Which piece of the page, relative; None for the whole page.
+        scale: How sharp, in pixels along a side for one of the prepared page.
+        why: In plain words.
+        page: Page number, from 0; an engine asked about one page leaves it.
+    """
+
+    box: Box | None
+    scale: float
+    why: str
+    page: int = 0
 
 
 class Engine(Protocol):
@@ -74,3 +96,11 @@ class Engine(Protocol):
             EngineError: The engine failed on this page.
             UnreadableImage, ImageTooLarge: The pixels that were sent cannot be used.
         """
+
+
+@runtime_checkable
+class AskingEngine(Engine, Protocol):
+    """An engine that can say what else it would need. One that cannot is never waited for."""
+
+    def wants(self, page: PageInput, read: Page) -> tuple[Want, ...]:
+        """What would let it read this page better than it did; empty where nothing would, or nothing can be asked."""

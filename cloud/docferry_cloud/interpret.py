@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from docferry.document import Document, Field, RegionType, with_fields
 from docferry.fields import DocumentType, classify, extract_fields, find_rows
 from docferry.markdown import joined, render
-from docferry_cloud.engine import Effort, Engine, PageInput
+from docferry_cloud.engine import AskingEngine, Effort, Engine, PageInput, Want
+
+MAX_ASKED = 16
+"""Pictures that one interpretation may ask for, the first ones first."""
 
 _LONGEST_TITLE = 120
 
@@ -21,11 +24,13 @@ class Interpretation:
         document: The tree, its fields included.
         markdown: The document in reading order; empty if nothing was read.
         summary: One English sentence made from fields and title alone; empty where there are none.
+        wants: What the engine would need to do better.
     """
 
     document: Document
     markdown: str
     summary: str
+    wants: tuple[Want, ...] = ()
 
 
 def interpret(
@@ -39,7 +44,7 @@ def interpret(
     """
     read = Document(tuple(engine.read(page, effort, cancelled) for page in pages))
     document = with_fields(read, extract_fields(read))
-    return Interpretation(document, render(document), summarise(document))
+    return Interpretation(document, render(document), summarise(document), _wants(pages, read, engine))
 
 
 def summarise(document: Document) -> str:
@@ -60,6 +65,18 @@ def summarise(document: Document) -> str:
         parts.append(f"total {_amount(total, found.get('currency'))}")
     # The bare word "Receipt" would claim to have found something.
     return f"{', '.join(parts)}." if len(parts) > 1 or merchant else ""
+
+
+def _wants(pages: Sequence[PageInput], read: Document, engine: Engine) -> tuple[Want, ...]:
+    if not isinstance(engine, AskingEngine):
+        return ()
+    asked = (
+        replace(want, page=number)
+        for number, (given, made) in enumerate(zip(pages, read.pages, strict=True))
+        if given.original_scale > 0
+        for want in engine.wants(given, made)
+    )
+    return tuple(asked)[:MAX_ASKED]
 
 
 def _amount(total: Field, currency: Field | None) -> str:

@@ -7,6 +7,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 from docferry.document import Page
 from docferry.errors import DocferryError, EngineError, UnreadableImage
@@ -18,8 +19,10 @@ from docferry.vision.images import page_count
 from docferry.wire import box_from_proto, document_to_proto
 from docferry_cloud.engine import Crop, Effort, Engine, PageInput
 from docferry_cloud.interpret import Interpretation, interpret
-from docferry_cloud.rows import NewVersion
+from docferry_cloud.rows import NewVersion, WantRow
+from docferry_cloud.schema import WantState
 from docferry_cloud.store import Store
+from docferry_cloud.wanted import part_of
 from docferry_cloud.work import MAX_ATTEMPTS, Claim, WorkList
 
 log = logging.getLogger(__name__)
@@ -34,13 +37,17 @@ class Interpreter:
 
     Args:
         stopping: Set when the service shuts down; work then stops and is given back.
+        patience_s: How long an analysis waits for pictures that the engine asks the device for; 0 asks for none.
     """
 
-    def __init__(self, store: Store, work: WorkList, engine: Engine, stopping: threading.Event) -> None:
+    def __init__(
+        self, store: Store, work: WorkList, engine: Engine, stopping: threading.Event, patience_s: float = 0.0
+    ) -> None:
         self._store = store
         self._work = work
         self._engine = engine
         self._stopping = stopping
+        self._patience_s = patience_s
 
     def run(self, analysis_id: str) -> None:
         """Claim, interpret and finish one analysis; whatever goes wrong with the document ends in FAILED."""
@@ -53,7 +60,7 @@ class Interpreter:
         if stored is None:
             return  # deleted meanwhile
         try:
-            version = self._interpret(claim, *stored)
+            self._interpret(claim, *stored)
         except DocferryError as error:
             self._settle(claim, error)
         # An engine's libraries raise anything; the document has failed, the service has not.
@@ -68,14 +75,31 @@ class Interpreter:
                     error_id=reference,
                 ),
             )
-        else:
-            self._work.finish(claim.analysis_id, version)
 
-    def _interpret(self, claim: Claim, body: bytes, supplied: Mapping[str, bytes]) -> NewVersion:
-        pages = page_inputs(pb.Envelope.FromString(body), supplied)
+    def _interpret(self, claim: Claim, body: bytes, supplied: Mapping[str, bytes]) -> None:
+        analysis_id = claim.analysis_id
+        asked = self._store.asked(analysis_id)
+        waited_for = [want for want in asked if want.blocking]
+        notices = missing_notices(waited_for)
+        if waited_for and all(want.state is not WantState.SUPPLIED for want in waited_for):
+            # The engine would say again what it said before.
+            before = self._store.newest(analysis_id)
+            if before is not None and before.engine == self._engine.name:
+                self._work.finish(analysis_id, NewVersion(before.engine, with_notices(before.interpretation, notices)))
+                return
+        envelope = pb.Envelope.FromString(body)
+        envelope.parts.extend(part_of(want) for want in asked if want.state is WantState.SUPPLIED)
+        # One round of asking: an engine that is never content must not keep a document for ever.
+        can_ask = self._patience_s > 0 and not waited_for
+        pages = page_inputs(envelope, supplied, can_ask=can_ask)
         effort = _EFFORTS.get(claim.effort, Effort.AUTO)
-        result = interpret(pages, self._engine, effort, self._cancelled(claim.analysis_id))
-        return NewVersion(self._engine.name, interpretation_bytes(result))
+        result = interpret(pages, self._engine, effort, self._cancelled(analysis_id))
+        if can_ask and result.wants:
+            notice = _asking(len(result.wants), self._patience_s)
+            version = NewVersion(self._engine.name, interpretation_bytes(result, [notice]))
+            self._work.ask(analysis_id, version, result.wants, self._patience_s)
+        else:
+            self._work.finish(analysis_id, NewVersion(self._engine.name, interpretation_bytes(result, notices)))
 
     def _settle(self, claim: Claim, error: DocferryError) -> None:
         if self._stopping.is_set():
@@ -100,8 +124,14 @@ class Interpreter:
         return cancelled
 
 
-def page_inputs(envelope: pb.Envelope, supplied: Mapping[str, bytes]) -> tuple[PageInput, ...]:
-    """All that reached the cloud, page by page; `supplied` holds the bytes of announced parts by id.
+def page_inputs(
+    envelope: pb.Envelope, supplied: Mapping[str, bytes], *, can_ask: bool = False
+) -> tuple[PageInput, ...]:
+    """All that reached the cloud, page by page.
+
+    Args:
+        supplied: The bytes of parts that came by Supply, by id.
+        can_ask: Whether the device may be asked for more.
 
     Raises:
         ImageTooLarge: A file that went up as it is holds too many pages.
@@ -111,7 +141,7 @@ def page_inputs(envelope: pb.Envelope, supplied: Mapping[str, bytes]) -> tuple[P
     if original is not None and not readings:
         return _original_pages(original.data or supplied.get(original.part_id, b""), envelope.file_name)
     count = max([len(readings), *(part.page + 1 for part in envelope.parts)])
-    return tuple(
+    inputs = (
         _page_input(
             readings[number] if number < len(readings) else None,
             [part for part in envelope.parts if part.page == number],
@@ -119,12 +149,16 @@ def page_inputs(envelope: pb.Envelope, supplied: Mapping[str, bytes]) -> tuple[P
         )
         for number in range(count)
     )
+    if not can_ask:
+        return tuple(inputs)
+    scale = envelope.original_percent / 100
+    return tuple(replace(page, target_risk=envelope.route.target_risk or None, original_scale=scale) for page in inputs)
 
 
-def interpretation_bytes(result: Interpretation) -> bytes:
+def interpretation_bytes(result: Interpretation, notices: Sequence[analysis_pb.Notice] = ()) -> bytes:
     """An engine's result as the stored `Interpretation` message."""
     message = analysis_pb.Interpretation(
-        document=document_to_proto(result.document), markdown=result.markdown, summary=result.summary
+        document=document_to_proto(result.document), markdown=result.markdown, summary=result.summary, notices=notices
     )
     return message.SerializeToString(deterministic=True)
 
@@ -136,6 +170,34 @@ def _original_pages(data: bytes, name: str) -> tuple[PageInput, ...]:
         # What kind of file it is and whether it can be read is for the engine to say.
         count = 1
     return tuple(PageInput(image=data, image_page=number) for number in range(count))
+
+
+def with_notices(interpretation: bytes, notices: Sequence[analysis_pb.Notice]) -> bytes:
+    """A stored `Interpretation` with other notices."""
+    message = analysis_pb.Interpretation.FromString(interpretation)
+    del message.notices[:]
+    message.notices.extend(notices)
+    return message.SerializeToString(deterministic=True)
+
+
+def missing_notices(waited_for: Sequence[WantRow]) -> tuple[analysis_pb.Notice, ...]:
+    """What to say of pictures that an engine asked the device for and that are not here: refused, or not in time."""
+    notices: list[analysis_pb.Notice] = []
+    of = f"of {len(waited_for)} pictures that were asked of the device"
+    refused = [want.refusal for want in waited_for if want.state is WantState.REFUSED and want.refusal is not None]
+    if refused:
+        reasons = {reason.code: reason.detail for reason in map(analysis_pb.Notice.FromString, refused)}
+        why = "; ".join(f"{code}: {detail}" for code, detail in reasons.items())
+        notices.append(analysis_pb.Notice(code="PARTS_REFUSED", detail=f"{len(refused)} {of} were refused: {why}"))
+    late = sum(want.state is WantState.LAPSED for want in waited_for)
+    if late:
+        notices.append(analysis_pb.Notice(code="PARTS_MISSING", detail=f"{late} {of} did not come in time"))
+    return tuple(notices)
+
+
+def _asking(count: int, patience_s: float) -> analysis_pb.Notice:
+    detail = f"{count} pictures were asked of the device; without them the answer stays as it is after {patience_s:g} s"
+    return analysis_pb.Notice(code="PARTS_WANTED", detail=detail)
 
 
 def _page_input(reading: Page | None, parts: Sequence[pb.Part], supplied: Mapping[str, bytes]) -> PageInput:

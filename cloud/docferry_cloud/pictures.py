@@ -37,20 +37,34 @@ def check_picture(data: bytes, name: str, field: str) -> None:
         )
 
 
+def media_type(head: bytes, name: str, field: str) -> str:
+    """The MIME type of a picture by its first bytes.
+
+    Raises:
+        UnreadableImage: No picture in a format we read.
+    """
+    return Image.MIME[_format(head, name, field)]
+
+
 def _size(data: bytes, name: str, field: str) -> tuple[int, int]:
+    kind = _format(data, name, field)
+    try:
+        with Image.OPEN[kind][0](io.BytesIO(data), b"") as picture:
+            return picture.size
+    # Pillow's parsers answer damage with nearly every exception there is.
+    except Exception as error:
+        raise UnreadableImage(
+            f"{name}: the picture is damaged: {error}", remedy="take it again, or send it again", field=field
+        ) from error
+
+
+def _format(data: bytes, name: str, field: str) -> str:
     Image.init()
     for kind in _FORMATS:
-        factory, accepts = Image.OPEN[kind]
+        accepts = Image.OPEN[kind][1]
         # `Image.open` would do this too, but warns about large pictures before our own bound is asked.
         if accepts is None or accepts(data[:16]) is True:
-            try:
-                with factory(io.BytesIO(data), b"") as picture:
-                    return picture.size
-            # Pillow's parsers answer damage with nearly every exception there is.
-            except Exception as error:
-                raise UnreadableImage(
-                    f"{name}: the picture is damaged: {error}", remedy="take it again, or send it again", field=field
-                ) from error
+            return kind
     raise UnreadableImage(
         f"{name}: this is not a picture in a format we read", remedy=f"send one of {', '.join(_FORMATS)}", field=field
     )

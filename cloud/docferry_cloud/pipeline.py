@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from docferry.document import Line, Page, Polygon
+from docferry.document import Box, Line, Page, Polygon
 from docferry.errors import InputError
 from docferry.model_store import ModelStore
-from docferry.vision.images import ImageLimits, decode
+from docferry.vision.images import ImageLimits, decode, picture_size
 from docferry.vision.orientation import DOUBTFUL_ORIENTATION
 from docferry.vision.quads import Quad, absolute, relative
-from docferry_cloud.engine import Crop, Effort, PageInput, Task
+from docferry_cloud.engine import Crop, Effort, PageInput, Task, Want
 from docferry_cloud.pipeline_geometry import from_crop, to_crop
 from docferry_cloud.pipeline_merge import Opinion, Reread, in_doubt, merge, worth_reading
 from docferry_cloud.pipeline_paddle import Cancelled, PaddleReader, check
 from docferry_cloud.pipeline_page import PageReader
+from docferry_cloud.pipeline_wants import Shown, wanted, whole_page
 
 _CROP_LIMITS = ImageLimits(max_bytes=16 * 1024 * 1024, max_pixels=40_000_000)
+_WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
 
 
 class PipelineEngine:
@@ -64,7 +66,7 @@ class PipelineEngine:
         if page.image is not None:
             if page.reading is None or not _can_be_built_on(page.reading):
                 return self._pages.read(page.image, cancelled, page.image_page)
-            crops = (*crops, Crop("page", (0.0, 0.0, 1.0, 1.0), page.image))
+            crops = (*crops, Crop("page", _WHOLE, page.image))
         if page.reading is None:
             return self._without_reading(page, cancelled)
         rereads = []
@@ -72,6 +74,21 @@ class PipelineEngine:
             check(cancelled)
             rereads.append(self._reread(page.reading, crop, cancelled))
         return merge(page.reading, rereads)
+
+    def wants(self, page: PageInput, read: Page) -> tuple[Want, ...]:
+        """What would let it read this page better: sharper pixels of what is still in doubt."""
+        if page.image is not None or page.original_scale <= 0:
+            return ()
+        if page.reading is None or not _can_be_built_on(page.reading):
+            return (whole_page(page.original_scale),)
+        return wanted(
+            read,
+            [Shown(crop.box, _scale(crop.data, crop.box, read)) for crop in page.crops if _has_area(crop)],
+            overview=0.0 if page.overview is None else _scale(page.overview, _WHOLE, read),
+            original=page.original_scale,
+            target_risk=page.target_risk,
+            tasks=self.tasks,
+        )
 
     def _without_reading(self, page: PageInput, cancelled: Cancelled) -> Page:
         if page.overview is None:
@@ -109,6 +126,12 @@ class PipelineEngine:
 
 def _can_be_built_on(reading: Page) -> bool:
     return bool(reading.lines) and reading.quality.orientation_score >= DOUBTFUL_ORIENTATION
+
+
+def _scale(data: bytes, box: Box, page: Page) -> float:
+    """Pixels of a picture of a page's piece for one of the page, along the side where it has fewer."""
+    width, height = picture_size(data)
+    return min(width / max(1.0, (box[2] - box[0]) * page.width), height / max(1.0, (box[3] - box[1]) * page.height))
 
 
 def _has_area(crop: Crop) -> bool:

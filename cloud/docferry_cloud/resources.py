@@ -13,8 +13,8 @@ from docferry.v1 import analysis_pb2 as pb
 from docferry.v1 import envelope_pb2 as envelope_pb
 from docferry.v1 import event_pb2 as event_pb
 from docferry_cloud.event_log import EventRow
-from docferry_cloud.rows import AnalysisRow, PartRow, VersionRow
-from docferry_cloud.schema import EventType, State
+from docferry_cloud.rows import AnalysisRow, PartRow, VersionRow, WantRow
+from docferry_cloud.schema import EventType, State, WantState
 
 _PAGE_SIZE = 20
 _PAGE_MAXIMUM = 100
@@ -35,10 +35,25 @@ def analysis(row: AnalysisRow) -> pb.Analysis:
         route=envelope_pb.Route.FromString(row.route),
         traffic=pb.Traffic.FromString(row.traffic),
     )
+    raised = {want.part_id for want in row.wants}
     if row.state is State.AWAITING_PARTS:
-        message.wants.extend(_want(part) for part in row.parts if part.received < part.size)
+        parts = (part for part in row.parts if part.part_id not in raised)
+        message.wants.extend(_want(part) for part in parts if part.received < part.size)
+    for raised_want in row.wants:
+        group = message.wants if raised_want.state is WantState.OPEN else message.past_wants
+        group.append(want(raised_want))
     if row.error is not None:
         message.error.CopyFrom(status_pb2.Status.FromString(row.error))
+    return message
+
+
+def want(row: WantRow) -> pb.Want:
+    """Something that was asked of the device after its envelope."""
+    message = pb.Want.FromString(row.message)
+    message.received = row.received
+    message.state = pb.Want.State.Value(f"STATE_{row.state.value}")
+    if row.refusal is not None:
+        message.refusal.CopyFrom(pb.Notice.FromString(row.refusal))
     return message
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from docferry_cloud.schema import State
+from docferry_cloud.schema import State, WantState
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,30 @@ class PartRow:
 
 
 @dataclass(frozen=True, slots=True)
+class WantRow:
+    """One want as stored, with the bytes received so far.
+
+    Attributes:
+        sequence: Its place among all wants; grows.
+        message: A serialized `Want`.
+        refusal: A serialized `Notice`, once the device has refused.
+        blocking: Whether its analysis waits for it.
+    """
+
+    sequence: int
+    analysis_id: str
+    document_id: str
+    part_id: str
+    device: str
+    message: bytes
+    state: WantState
+    refusal: bytes | None
+    blocking: bool
+    expire_time: int
+    received: int
+
+
+@dataclass(frozen=True, slots=True)
 class VersionRow:
     """One stored version; `interpretation` is empty where only the head was asked for."""
 
@@ -91,10 +115,11 @@ class VersionRow:
 
 @dataclass(frozen=True, slots=True)
 class AnalysisRow:
-    """One analysis with its parts and versions, as stored."""
+    """One analysis with its parts, wants and versions, as stored."""
 
     analysis_id: str
     tenant: str
+    device: str
     request_id: str
     document_id: str
     state: State
@@ -109,4 +134,5 @@ class AnalysisRow:
     expire_time: int
     attempts: int
     parts: tuple[PartRow, ...] = ()
+    wants: tuple[WantRow, ...] = ()
     versions: tuple[VersionRow, ...] = ()

@@ -26,6 +26,15 @@ class State(enum.StrEnum):
     CANCELLED = "CANCELLED"
 
 
+class WantState(enum.StrEnum):
+    """How far a want has come; the names of `Want.State`."""
+
+    OPEN = "OPEN"
+    SUPPLIED = "SUPPLIED"
+    REFUSED = "REFUSED"
+    LAPSED = "LAPSED"
+
+
 class EventType(enum.StrEnum):
     """What happened; the names of `Event.Type`.
 
@@ -38,6 +47,7 @@ class EventType(enum.StrEnum):
     FAILED = "FAILED"
     CANCELLED = "CANCELLED"
     DELETED = "DELETED"
+    WANTS_CHANGED = "WANTS_CHANGED"
 
 
 OPEN_STATES = (State.AWAITING_PARTS, State.PENDING, State.RUNNING)
@@ -127,6 +137,34 @@ chunks = sa.Table(
     sa.Column("start", sa.BigInteger, primary_key=True),
     sa.Column("data", sa.LargeBinary, nullable=False),
     sa.ForeignKeyConstraint(["analysis_id", "part_id"], ["parts.analysis_id", "parts.part_id"], ondelete="CASCADE"),
+)
+
+# What was asked of a device after its envelope had come. Bytes that answer it lie in `parts` and `chunks`, under the
+# same part id, from their first chunk on. Inserted after the event of the same transaction: whatever puts events into
+# the order of their sequences does so for these.
+wants = sa.Table(
+    "wants",
+    metadata,
+    _serial("sequence"),
+    _of_analysis(primary_key=False),
+    sa.Column("part_id", sa.String(64), nullable=False),
+    sa.Column("tenant", sa.String(64), nullable=False),
+    sa.Column("device", sa.String(64), nullable=False),
+    _id("document_id"),
+    # A serialized `Want`: what it is; how far it has come stands in the columns.
+    sa.Column("message", sa.LargeBinary, nullable=False),
+    _word("state", WantState),
+    # A serialized `Notice`, once the device has refused.
+    sa.Column("refusal", sa.LargeBinary),
+    # Whether the analysis waits for it: an engine asked, not a person.
+    sa.Column("blocking", sa.Boolean, nullable=False),
+    sa.Column("create_time", sa.BigInteger, nullable=False),
+    sa.Column("expire_time", sa.BigInteger, nullable=False),
+    sa.UniqueConstraint("analysis_id", "part_id"),
+    sa.Index("wants_by_device", "tenant", "device", "sequence"),
+    sa.Index("wants_by_expiry", "state", "expire_time"),
+    # As with events: a resume token must never meet a sequence a second time.
+    sqlite_autoincrement=True,
 )
 
 versions = sa.Table(

@@ -15,7 +15,7 @@ import grpc.aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-untyped]
 from grpc_health.v1.health import aio as health_aio  # type: ignore[import-untyped]
 
-from docferry.channel import is_loopback, server_options
+from docferry.channel import LinkTimes, is_loopback, server_options
 from docferry.errors import ConfigurationError
 from docferry.v1 import (
     analysis_service_pb2,
@@ -27,6 +27,7 @@ from docferry.v1 import (
 )
 from docferry_cloud import webhook_format, webhooks
 from docferry_cloud.database import Database
+from docferry_cloud.device_watch import WantFeed
 from docferry_cloud.engine import Engine
 from docferry_cloud.event_log import EventLog
 from docferry_cloud.interpreter import Interpreter
@@ -37,6 +38,7 @@ from docferry_cloud.settings import CloudSettings
 from docferry_cloud.store import Store
 from docferry_cloud.subscriptions import Subscriptions
 from docferry_cloud.sweeper import Sweeper, SweepTimes
+from docferry_cloud.want_list import WantList
 from docferry_cloud.watch import EventFeed, WatchTimes
 from docferry_cloud.work import WorkList
 from docferry_cloud.workflow import Workflows
@@ -62,6 +64,7 @@ class Times:
 
     sweep: SweepTimes = field(default_factory=SweepTimes)
     watch: WatchTimes = field(default_factory=WatchTimes)
+    link: LinkTimes = field(default_factory=LinkTimes)
     webhook_waits: tuple[float, ...] = webhook_format.RETRY_SECONDS
     drain: float = 10.0
 
@@ -122,7 +125,9 @@ class CloudServer:
         limits = Limits(settings.queue_limit, settings.tenant_limit, settings.retention_days)
         self._store = Store(self._database, self._log, limits)
         self._subscriptions = Subscriptions(self._database)
+        self._wants = WantList(self._database, self._log, request_s=settings.request_s)
         self._feed = EventFeed(self._database, self._log, self._times.watch)
+        self._want_feed = WantFeed(self._database, self._wants, self._feed, self._times.watch)
         # The host and the pid would do until a pid is used again.
         owner = f"cloud-{uuid.uuid4()}"
         self._work = WorkList(self._database, self._log, owner)
@@ -133,16 +138,21 @@ class CloudServer:
             store=self._store,
             events=self._log,
             work=self._work,
+            wants=self._wants,
             workflows=self._workflows,
             retention_days=settings.retention_days,
             times=self._times.sweep,
         )
         self._service = Service(
             database=self._database,
+            log=self._log,
             store=self._store,
+            wants=self._wants,
             subscriptions=self._subscriptions,
             feed=self._feed,
+            want_feed=self._want_feed,
             enqueue=self._workflows.enqueue,
+            again=self._workflows.again,
         )
         self._health = health_aio.HealthServicer()
         self._server: grpc.aio.Server | None = None
@@ -162,7 +172,11 @@ class CloudServer:
         self._server = self._build()
         address = self._bind(self._server)
         await self._server.start()
-        self._loops = [self._loop("event feed", self._feed.run), self._loop("webhooks", self._post)]
+        self._loops = [
+            self._loop("event feed", self._feed.run),
+            self._loop("want feed", self._want_feed.run),
+            self._loop("webhooks", self._post),
+        ]
         self._up = asyncio.create_task(self._come_up())
         log.info("listening on %s", address)
         return address
@@ -206,7 +220,8 @@ class CloudServer:
 
     def _interpret(self, analysis_id: str) -> None:
         if self._engine is not None and not self._stopping.is_set():
-            Interpreter(self._store, self._work, self._engine, self._stopping).run(analysis_id)
+            patience = self._settings.patience_s
+            Interpreter(self._store, self._work, self._engine, self._stopping, patience).run(analysis_id)
 
     async def _sweep(self) -> None:
         while True:
@@ -247,13 +262,15 @@ class CloudServer:
             await self._health.set(name, status)
 
     def _build(self) -> grpc.aio.Server:
-        server = grpc.aio.server(options=server_options(), maximum_concurrent_rpcs=self._settings.max_calls)
+        server = grpc.aio.server(
+            options=server_options(self._times.link), maximum_concurrent_rpcs=self._settings.max_calls
+        )
         tokens = self._settings.tokens
         analysis_service_pb2_grpc.add_AnalysisServiceServicer_to_server(AnalysisServicer(self._service, tokens), server)
         subscription_service_pb2_grpc.add_SubscriptionServiceServicer_to_server(
             SubscriptionServicer(self._service, tokens), server
         )
-        device_service_pb2_grpc.add_DeviceServiceServicer_to_server(DeviceServicer(), server)
+        device_service_pb2_grpc.add_DeviceServiceServicer_to_server(DeviceServicer(self._service, tokens), server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         if self._settings.reflection:
             from grpc_reflection.v1alpha import reflection  # type: ignore[import-untyped]

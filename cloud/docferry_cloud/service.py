@@ -10,18 +10,26 @@ from typing import Any
 
 from docferry.errors import Overloaded
 from docferry.v1 import analysis_service_pb2 as pb
+from docferry.v1 import device_service_pb2 as device_pb
+from docferry.v1 import envelope_pb2
 from docferry_cloud import intake
 from docferry_cloud.database import Database, wall_clock
+from docferry_cloud.device_watch import Wanted, WantFeed
+from docferry_cloud.event_log import EventLog
 from docferry_cloud.rows import AnalysisRow, Caller
+from docferry_cloud.schema import State
 from docferry_cloud.store import Store
 from docferry_cloud.subscriptions import SubscriptionRow, Subscriptions
-from docferry_cloud.supply import Progress, check_chunk, supply
+from docferry_cloud.supply import Progress, check_chunk, find_part, piece, supply
+from docferry_cloud.want_list import WantList, refusal, wish
 from docferry_cloud.watch import Beat, EventFeed, Told
 
 log = logging.getLogger(__name__)
 
 MAX_INTAKES = 64
 """Submits and supplies held in memory at once; each is about a megabyte."""
+_AGAIN_S = 0.05
+_AGAIN_TIMES = 40
 
 
 class Service:
@@ -29,22 +37,31 @@ class Service:
 
     Args:
         enqueue: Gives a PENDING analysis to the queue; a failure is not the caller's, the sweeper makes up for it.
+        again: The same for one that may have been in the queue before; False if it is to be asked again soon.
     """
 
     def __init__(
         self,
         *,
         database: Database,
+        log: EventLog,
         store: Store,
+        wants: WantList,
         subscriptions: Subscriptions,
         feed: EventFeed,
+        want_feed: WantFeed,
         enqueue: Callable[[str], None],
+        again: Callable[[str], bool],
     ) -> None:
         self._database = database
+        self._log = log
         self._store = store
+        self._wants = wants
         self._subscriptions = subscriptions
         self._feed = feed
+        self._want_feed = want_feed
         self._enqueue = enqueue
+        self._again = again
         self._intakes = 0
         self._background: set[asyncio.Task[None]] = set()
 
@@ -66,10 +83,42 @@ class Service:
         chunk = intake.chunk(request)
         check_chunk(chunk)
         async with self._room():
-            progress = await self._database.run(supply, self._database, chunk, caller.tenant)
+            progress = await self._database.run(supply, self._database, self._log, chunk, caller)
         if progress.completed:
-            self._later(self._database.run(self._enqueue, chunk.analysis_id))
+            self._later(self._go_on(chunk.analysis_id))
         return progress
+
+    async def request_part(self, tenant: str, request: pb.RequestPartRequest) -> tuple[str, AnalysisRow]:
+        """Ask the device for a picture; gives its part id and the analysis."""
+        wished = wish(request)
+        part_id = await self._database.run(self._wants.request, tenant, request.analysis_id, wished)
+        return part_id, await self._database.run(self._store.get, tenant, analysis_id=request.analysis_id)
+
+    async def part(
+        self, tenant: str, analysis_id: str, part_id: str
+    ) -> AsyncGenerator[tuple[envelope_pb2.Part, bytes], None]:
+        """A part and its bytes, piece by piece."""
+        part = await self._database.run(find_part, self._database, tenant, analysis_id, part_id)
+        data, part.data = part.data, b""
+        if data:
+            yield part, data
+            return
+        start = 0
+        while data := await self._database.run(piece, self._database, analysis_id, part_id, start):
+            yield part, data
+            start += len(data)
+
+    def watch_wants(self, caller: Caller, resume_token: str) -> AsyncGenerator[Wanted | Beat, None]:
+        """What is wanted of a device, still and from now on."""
+        return self._want_feed.watch(caller, resume_token)
+
+    async def refuse(self, caller: Caller, request: device_pb.RefuseRequest) -> State:
+        """Take note that a device will not supply a part; gives the analysis's state."""
+        reason = refusal(request)
+        taken = await self._database.run(self._wants.refuse, caller, request.analysis_id, request.part_id, reason)
+        if taken.resumed:
+            self._later(self._go_on(request.analysis_id))
+        return taken.state
 
     async def get(self, tenant: str, analysis_id: str, document_id: str) -> AnalysisRow:
         """One analysis."""
@@ -114,6 +163,13 @@ class Service:
         """Wait for what was begun in the background."""
         while self._background:
             await asyncio.wait(set(self._background))
+
+    async def _go_on(self, analysis_id: str) -> None:
+        """Queue an analysis whose parts have come; the workflow that asked for them may be ending just now."""
+        for _ in range(_AGAIN_TIMES):
+            if await self._database.run(self._again, analysis_id):
+                return
+            await asyncio.sleep(_AGAIN_S)
 
     @asynccontextmanager
     async def _room(self) -> AsyncIterator[None]:

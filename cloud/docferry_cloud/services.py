@@ -24,6 +24,7 @@ from docferry.v1 import device_service_pb2_grpc as device_grpc
 from docferry.v1 import subscription_service_pb2 as subscription_pb
 from docferry.v1 import subscription_service_pb2_grpc as subscription_grpc
 from docferry_cloud import resources
+from docferry_cloud.device_watch import Wanted
 from docferry_cloud.identity import authenticate
 from docferry_cloud.rows import Caller
 from docferry_cloud.service import Service
@@ -153,6 +154,22 @@ class AnalysisServicer(_Authenticated, analysis_grpc.AnalysisServiceServicer):
         await self._service.delete(self._caller(context).tenant, request.analysis_id)
         return pb.AnalysisServiceDeleteResponse()
 
+    @answered
+    async def RequestPart(self, request: pb.RequestPartRequest, context: Context) -> pb.RequestPartResponse:
+        """Ask the device for a picture."""
+        part_id, row = await self._service.request_part(self._caller(context).tenant, request)
+        return pb.RequestPartResponse(part_id=part_id, analysis=resources.analysis(row))
+
+    @streamed
+    async def GetPart(self, request: pb.GetPartRequest, context: Context) -> AsyncGenerator[pb.GetPartResponse, None]:
+        """Give the bytes of a part."""
+        tenant = self._caller(context).tenant
+        async with aclosing(self._service.part(tenant, request.analysis_id, request.part_id)) as pieces:
+            first = True
+            async for part, data in pieces:
+                yield pb.GetPartResponse(data=data, part=part if first else None)
+                first = False
+
     @streamed
     def Ask(self, request: pb.AskRequest, context: Context) -> AsyncGenerator[pb.AskResponse, None]:
         """Not in this release."""
@@ -169,8 +186,8 @@ class AnalysisServicer(_Authenticated, analysis_grpc.AnalysisServiceServicer):
         raise _missing("Export")
 
 
-class DeviceServicer(device_grpc.DeviceServiceServicer):
-    """`DeviceService`: in the contract, not in this release."""
+class DeviceServicer(_Authenticated, device_grpc.DeviceServiceServicer):
+    """`DeviceService`: what is wanted of a device; certificates and configuration are not in this release."""
 
     @answered
     async def Enroll(self, request: device_pb.EnrollRequest, context: Context) -> device_pb.EnrollResponse:
@@ -190,11 +207,27 @@ class DeviceServicer(device_grpc.DeviceServiceServicer):
         raise _missing("GetConfiguration")
 
     @streamed
-    def Watch(
+    async def Watch(
         self, request: device_pb.DeviceServiceWatchRequest, context: Context
     ) -> AsyncGenerator[device_pb.DeviceServiceWatchResponse, None]:
-        """Not in this release."""
-        raise _missing("DeviceService.Watch")
+        """Tell what is wanted of the calling device."""
+        caller = self._caller(context)
+        async with aclosing(self._service.watch_wants(caller, request.resume_token)) as items:
+            async for item in items:
+                response = device_pb.DeviceServiceWatchResponse(resume_token=item.token)
+                if isinstance(item, Wanted):
+                    row = item.row
+                    response.part.analysis_id, response.part.document_id = row.analysis_id, row.document_id
+                    response.part.want.CopyFrom(resources.want(row))
+                else:
+                    response.heartbeat.time.CopyFrom(resources.time(self._service.now()))
+                yield response
+
+    @answered
+    async def Refuse(self, request: device_pb.RefuseRequest, context: Context) -> device_pb.RefuseResponse:
+        """Take note that a part will not come."""
+        state = await self._service.refuse(self._caller(context), request)
+        return device_pb.RefuseResponse(state=resources.state_number(state))
 
 
 class SubscriptionServicer(_Authenticated, subscription_grpc.SubscriptionServiceServicer):

@@ -30,13 +30,31 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("data.directory", "~/.local/share/docferry/cloud", "Folder of the databases; created if missing"),
     Setting("data.retention_days", 30, "Analyses and events are deleted after this", minimum=1, maximum=3650),
     Setting("data.min_free_mb", 256, "Nothing new is taken when less than this is free on the disk", minimum=0),
-    Setting("tokens", [], "Who may call: tables {token_sha256, tenant, device}; the hash in hex"),
+    Setting(
+        "tokens",
+        [],
+        "Who may call: tables {token_sha256, tenant, device}; the hash in hex. A device hears of its own wants only",
+    ),
     Setting(
         "queue.limit", 1000, "Analyses waiting or running at once; those waiting for parts are counted apart", minimum=1
     ),
     Setting("queue.tenant_limit", 500, "The same for one tenant", minimum=1),
     Setting("engine.workers", 2, "Documents interpreted at once", minimum=1, maximum=64),
     Setting("engine.threads", 1, "Threads of one worker's engine session", minimum=1, maximum=64),
+    Setting(
+        "wants.patience_s",
+        60,
+        "How long an analysis waits for pictures that the engine asks its device for; 0 never asks",
+        minimum=0,
+        maximum=3600,
+    ),
+    Setting(
+        "wants.request_hours",
+        24,
+        "How long a device has for a picture that a person asked for",
+        minimum=1,
+        maximum=720,
+    ),
     Setting("webhooks.endpoints", [], "Webhooks: tables {url, secret, tenant}; secret as `whsec_...`"),
     Setting("webhooks.allow_private", False, "Let webhooks go to private and loopback addresses"),
 )
@@ -88,6 +106,8 @@ class CloudSettings:
     tenant_limit: int = 500
     workers: int = 2
     threads: int = 1
+    patience_s: float = 60.0
+    request_s: float = 86400.0
     webhooks: tuple[Webhook, ...] = ()
     allow_private: bool = False
 
@@ -125,6 +145,8 @@ def cloud_settings(values: Mapping[str, Any]) -> CloudSettings:
         tenant_limit=values["queue.tenant_limit"],
         workers=values["engine.workers"],
         threads=values["engine.threads"],
+        patience_s=values["wants.patience_s"],
+        request_s=values["wants.request_hours"] * 3600.0,
         webhooks=tuple(
             _webhook(place, table) for place, table in _tables("webhooks.endpoints", values["webhooks.endpoints"])
         ),

@@ -15,9 +15,21 @@ from google.rpc import status_pb2
 
 from docferry.errors import Conflict, EnvelopeError, NotFound, Overloaded
 from docferry.status import status_of
+from docferry_cloud import wanted
 from docferry_cloud.database import Clock, Database, wall_clock
 from docferry_cloud.event_log import EventLog, Happening
-from docferry_cloud.rows import AnalysisRow, Caller, Limits, NewPart, NewVersion, PartRow, Submission, Taken, VersionRow
+from docferry_cloud.rows import (
+    AnalysisRow,
+    Caller,
+    Limits,
+    NewPart,
+    NewVersion,
+    PartRow,
+    Submission,
+    Taken,
+    VersionRow,
+    WantRow,
+)
 from docferry_cloud.schema import (
     OPEN_STATES,
     WORK_STATES,
@@ -29,6 +41,7 @@ from docferry_cloud.schema import (
     parts,
     tombstones,
     versions,
+    wants,
 )
 
 MICROSECONDS = 1_000_000
@@ -40,6 +53,7 @@ PARTS_WITHIN_S = 86400
 COLUMNS = (
     analyses.c.analysis_id,
     analyses.c.tenant,
+    analyses.c.device,
     analyses.c.request_id,
     analyses.c.document_id,
     analyses.c.state,
@@ -189,6 +203,19 @@ class Store:
                 supplied.setdefault(part_id, []).append(data)
         return body, {part_id: b"".join(data) for part_id, data in supplied.items()}
 
+    def asked(self, analysis_id: str) -> tuple[WantRow, ...]:
+        """Everything that was wanted of the device about an analysis, in the order in which it was raised."""
+        with self._database.read() as connection:
+            return wanted.rows(connection, wants.c.analysis_id == analysis_id)
+
+    def newest(self, analysis_id: str) -> VersionRow | None:
+        """The newest version with its content; None if there is none."""
+        columns = (versions.c.version, versions.c.engine, versions.c.create_time, versions.c.interpretation)
+        query = sa.select(*columns).where(versions.c.analysis_id == analysis_id)
+        with self._database.read() as connection:
+            row = connection.execute(query.order_by(versions.c.version.desc()).limit(1)).mappings().first()
+            return None if row is None else VersionRow(**row)
+
     def _check_room(self, connection: sa.Connection, tenant: str, state: State) -> None:
         """What waits for its parts and what waits for work are bounded apart: neither shuts the other out."""
         alike = (state,) if state is State.AWAITING_PARTS else WORK_STATES
@@ -258,6 +285,7 @@ def add_version(connection: sa.Connection, analysis_id: str, number: int, versio
 
 def move(connection: sa.Connection, log: EventLog, row: AnalysisRow, state: State, now: int) -> None:
     """Move an analysis to a final state and append the event of that name; `row` is how it stood before."""
+    wanted.give_up(connection, row.analysis_id)
     change = analyses.update().where(analyses.c.analysis_id == row.analysis_id)
     connection.execute(change.values(state=state, owner=None, update_time=now))
     kind = EventType(state.value)
@@ -361,5 +389,6 @@ def _whole(connection: sa.Connection, row: AnalysisRow, *, content: bool = True)
     return replace(
         row,
         parts=part_rows(connection, row.analysis_id),
+        wants=wanted.rows(connection, wants.c.analysis_id == row.analysis_id),
         versions=tuple(VersionRow(**version) for version in found),
     )

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from docferry_cloud.database import Clock, wall_clock
 from docferry_cloud.event_log import EventLog
 from docferry_cloud.store import MICROSECONDS, Store
+from docferry_cloud.want_list import WantList
 from docferry_cloud.work import WorkList
 from docferry_cloud.workflow import Stage, Workflows
 
@@ -40,6 +41,7 @@ class Sweeper:
         store: Store,
         events: EventLog,
         work: WorkList,
+        wants: WantList,
         workflows: Workflows,
         retention_days: int,
         times: SweepTimes | None = None,
@@ -48,14 +50,19 @@ class Sweeper:
         self._store = store
         self._events = events
         self._work = work
+        self._wants = wants
         self._workflows = workflows
         self._retention = retention_days * 86400 * MICROSECONDS
         self.times = times or SweepTimes()
         self._clock = clock
 
     def sweep(self, *, first: bool = False) -> None:
-        """Renew this process's lease, take over from dead ones, and see that every PENDING row has its workflow."""
+        """Renew this process's lease, take over from dead ones, and see that every PENDING row has its workflow.
+
+        Analyses whose device has not supplied in time become PENDING first.
+        """
         self._work.announce_alive(self.times.lease)
+        self._wants.lapse()
         taken, lost = self._work.take_over(), self._work.recover()
         if taken or lost:
             log.warning("set back %d analyses of processes that are gone, %d of our own", taken, lost)

@@ -99,6 +99,21 @@ class EventFeed:
             self._closing = True
             self._grown.notify_all()
 
+    @property
+    def latest(self) -> int:
+        """The log's end, as far as this process knows."""
+        return self._latest
+
+    @property
+    def log_id(self) -> str:
+        """The log's own name; empty before `open`."""
+        return self._log_id
+
+    @property
+    def closing(self) -> bool:
+        """Whether every watch is to end."""
+        return self._closing
+
     async def wait_beyond(self, sequence: int, timeout_s: float) -> int:
         """Wait until the log's end lies beyond `sequence`, at most `timeout_s`; gives the end."""
         try:

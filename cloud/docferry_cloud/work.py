@@ -18,12 +18,15 @@ from google.rpc import status_pb2
 
 from docferry.errors import EngineError
 from docferry.status import status_of
+from docferry_cloud import wanted
 from docferry_cloud.database import Clock, Database, wall_clock
-from docferry_cloud.event_log import EventLog
+from docferry_cloud.engine import Want
+from docferry_cloud.event_log import EventLog, Happening
 from docferry_cloud.rows import NewVersion
-from docferry_cloud.schema import State, analyses, workers
+from docferry_cloud.schema import EventType, State, analyses, workers
 from docferry_cloud.store import COLUMNS, MICROSECONDS, add_version, fail, first, move
 from docferry_cloud.turns import Turns
+from docferry_cloud.want_list import new_want
 
 MAX_ATTEMPTS = 3
 """How often work on one analysis may begin alone: a document that kills the process must not do so for ever."""
@@ -124,6 +127,28 @@ class WorkList:
             change = analyses.update().where(analyses.c.analysis_id == analysis_id)
             connection.execute(change.values(version=number))
             move(connection, self._log, replace(row, version=number), State.SUCCEEDED, now)
+        self._log.announce()
+        return True
+
+    def ask(self, analysis_id: str, version: NewVersion, asked: Sequence[Want], patience_s: float) -> bool:
+        """Store what is known so far as a version, and what the device shall still send, if the analysis is still ours.
+
+        It waits in its row, not here: `supply`, a refusal or the sweeper at the deadline make it PENDING again.
+        """
+        with self._database.write() as connection:
+            row = first(connection, self._running(analysis_id))
+            if row is None:
+                return False
+            now, number = self._clock(), row.version + 1
+            expire_time = now + int(patience_s * MICROSECONDS)
+            add_version(connection, analysis_id, number, version, now)
+            change = analyses.update().where(analyses.c.analysis_id == analysis_id)
+            values = {"state": State.AWAITING_PARTS, "owner": None, "attempts": 0, "version": number}
+            connection.execute(change.values(values | {"update_time": now}))
+            kind, state = EventType.VERSION_ADDED, State.AWAITING_PARTS
+            self._log.append(connection, Happening(kind, row.tenant, analysis_id, row.document_id, state, number))
+            messages = [new_want(want.page, want.box, want.scale, want.why, expire_time) for want in asked]
+            wanted.insert(connection, row, messages, blocking=True, now=now, expire_time=expire_time)
         self._log.announce()
         return True
 

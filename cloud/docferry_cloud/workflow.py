@@ -105,6 +105,17 @@ class Workflows:
             handle: WorkflowHandle[str] = DBOS.enqueue_workflow(_QUEUE, self._workflow, analysis_id)
         log.debug("enqueued %s", handle.workflow_id)
 
+    def again(self, analysis_id: str) -> bool:
+        """Give an analysis to the queue once more after an earlier workflow of it; False while that one still runs."""
+        if self._workflow is None:
+            return True
+        stage, _ = self.stages([analysis_id]).get(analysis_id, (None, ""))
+        if stage is None:
+            self.enqueue(analysis_id)
+        elif stage is Stage.OVER:
+            self.renew(analysis_id)
+        return stage is not Stage.RUNNING
+
     def stages(self, analysis_ids: Sequence[str]) -> dict[str, tuple[Stage, str]]:
         """Stage and executor id of the workflows that exist."""
         found = DBOS.list_workflows(workflow_ids=list(analysis_ids), load_input=False, load_output=False)

@@ -30,7 +30,9 @@ from docferry_edge.entry import Entry, State, elapsed_ms
 from docferry_edge.frugality import Gauge, Strain
 from docferry_edge.original import pack_original
 from docferry_edge.outbox import READ_ATTEMPTS, Outbox
+from docferry_edge.pictures import Pictures
 from docferry_edge.uplink import Pace, Uplink
+from docferry_edge.wants import SupplyPolicy, Wants
 
 if TYPE_CHECKING:
     # Only an agent with a camera loads OpenCV.
@@ -61,6 +63,9 @@ class Agent:
             known of it (`docferry_edge.work.hint_of`), `state` when that has changed, `camera` when it goes or comes.
         gauge: Tells how much the reader must spare the device; without one it never does.
         watch: The camera, if there is one; `look_pause_s` is the pause between two looks.
+        pictures: How pictures that the cloud asks for are encoded; the defaults when None.
+        supply_policy: What may leave when the cloud asks for more; everything when None.
+        keep_s: How long a captured file is kept after its document was settled, for those who ask for the page.
     """
 
     def __init__(
@@ -78,6 +83,9 @@ class Agent:
         look_pause_s: float = 0.15,
         pace: Pace | None = None,
         tell: OnHint | None = None,
+        pictures: Pictures | None = None,
+        supply_policy: SupplyPolicy | None = None,
+        keep_s: float = 0.0,
     ) -> None:
         self._outbox = outbox
         self._inbox = inbox
@@ -91,7 +99,8 @@ class Agent:
         self._look_pause_s = look_pause_s
         self._captured = asyncio.Event()
         self._changed = asyncio.Event()
-        self._uplink = Uplink(outbox, client, lambda _: self._changed.set(), pace)
+        self._uplink = Uplink(outbox, client, lambda _: self._changed.set(), pace, keep_originals=keep_s > 0)
+        self._wants = Wants(outbox, client, pictures or Pictures(), policy=supply_policy, pace=pace, keep_s=keep_s)
         self._full = False
 
     async def run(self) -> None:
@@ -103,6 +112,7 @@ class Agent:
                     tasks.create_task(self._shoot_all(self._watch))
                 tasks.create_task(self._read_all())
                 tasks.create_task(self._uplink.run())
+                tasks.create_task(self._wants.run())
                 tasks.create_task(self._tell_all())
         finally:
             self._desk.close()
@@ -248,7 +258,12 @@ class Agent:
 
     def _keep_packed(self, document_id: str, packed: Packed, answer: bytes) -> None:
         self._outbox.packed(
-            document_id, request=packed.request, parts=packed.parts, edge_answer=answer, timings=packed.timings
+            document_id,
+            request=packed.request,
+            parts=packed.parts,
+            edge_answer=answer,
+            timings=packed.timings,
+            pages=packed.pages,
         )
 
     async def _tell_all(self) -> None:

@@ -116,7 +116,8 @@ def packer() -> Callable[[Path, envelope_pb2.Effort.ValueType], Any]:
     """A function that reads a file here and packs what is to be sent; loads the reader once, on the first file."""
     from docferry_edge.desk import Identity
     from docferry_edge.examine import load_examiner
-    from docferry_edge.pack import Pictures, pack
+    from docferry_edge.pack import pack
+    from docferry_edge.pictures import Pictures
     from docferry_edge.prepare import Frame
     from docferry_edge.route import Policy, plan
 
@@ -208,6 +209,8 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
                 gauge=Gauge(LinuxSensors(), settings.frugal) if settings.frugal is not None else None,
                 watch=watch,
                 look_pause_s=camera.pause_s if camera is not None else 0.0,
+                pictures=settings.pictures,
+                keep_s=settings.keep_s,
             )
             task = asyncio.ensure_future(_together(agent, hub, listener))
             loop = asyncio.get_running_loop()

@@ -37,11 +37,19 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A serialized SubmitRequest, the parts it announces, and the examination's timings in milliseconds."""
+    """What is to be stored and sent.
+
+    Attributes:
+        request: A serialized SubmitRequest.
+        parts: Those it announces.
+        timings: The examination's, in milliseconds.
+        pages: How the prepared pages lie in the captured file (`cutting.to_json`); empty if more cannot be cut from it.
+    """
 
     request: bytes
     parts: tuple[OutboxPart, ...]
     timings: dict[str, float]
+    pages: str = "[]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The outbox: every captured document, fsynced before anyone is told that it is safe.
 
 One SQLite file (WAL, synchronous=FULL) holds a row a document and what is still to be sent; one folder holds the
-captured files until their document is settled. A document walks
+captured files until their document is settled, or longer (see `originals`). A document walks
 
     CAPTURED ── read ──> PACKED ── submit ──> SUBMITTED ── all parts ──> DELIVERED ── answer ──> SETTLED
         └── cannot be read ──> FAILED                    └── the cloud refused it ──> QUARANTINED
@@ -18,52 +18,22 @@ import json
 import os
 import sqlite3
 import threading
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from docferry.errors import ConfigurationError, DocferryError, NotFound, StorageFull
+from docferry.errors import DocferryError, NotFound, StorageFull
 from docferry_edge.durable import file_size, full_disk_named, lock_folder, write_durably
 from docferry_edge.entry import FINAL, UNSENT, Entry, OutboxPart, State, clock
+from docferry_edge.originals import Originals
+from docferry_edge.outbox_schema import migrate
 
 READ_ATTEMPTS = 3
 """A document whose reading has killed the agent this often is given up."""
 
 KEEP_ANSWERS = 1000
 """Answers of so many settled documents are kept here; the cloud has them all."""
-
-_SCHEMA_VERSION = 1
-_SCHEMA = """
-CREATE TABLE documents (
-    place INTEGER PRIMARY KEY AUTOINCREMENT,
-    document_id TEXT NOT NULL UNIQUE,
-    request_id TEXT NOT NULL UNIQUE,
-    source TEXT NOT NULL UNIQUE,
-    file_name TEXT NOT NULL,
-    original_bytes INTEGER NOT NULL,
-    captured_at REAL NOT NULL,
-    captured_clock TEXT NOT NULL,
-    state TEXT NOT NULL,
-    read_attempts INTEGER NOT NULL DEFAULT 0,
-    refusals INTEGER NOT NULL DEFAULT 0,
-    request BLOB,
-    edge_answer BLOB,
-    analysis_id TEXT NOT NULL DEFAULT '',
-    analysis BLOB,
-    timings TEXT NOT NULL DEFAULT '{}',
-    error TEXT NOT NULL DEFAULT '{}',
-    told TEXT NOT NULL DEFAULT ''
-);
-CREATE INDEX documents_by_state ON documents (state, place);
-CREATE TABLE parts (
-    document_id TEXT NOT NULL REFERENCES documents (document_id) ON DELETE CASCADE,
-    part_id TEXT NOT NULL,
-    data BLOB NOT NULL,
-    PRIMARY KEY (document_id, part_id)
-);
-CREATE TABLE marks (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-"""
-
 
 _COLUMNS = ", ".join(Entry.__dataclass_fields__)
 
@@ -83,6 +53,7 @@ class Outbox:
         self._max_bytes = max_bytes
         self._min_free_bytes = min_free_bytes
         self._spool.mkdir(parents=True, exist_ok=True)
+        self.originals = Originals(self._spool, self._transaction)
         self._guard = threading.RLock()
         self._lock_file = lock_folder(folder / "agent.lock")
         self._database = sqlite3.connect(
@@ -91,7 +62,7 @@ class Outbox:
         self._database.row_factory = sqlite3.Row
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "journal_size_limit=4194304"):
             self._database.execute(f"PRAGMA {pragma}")
-        self._migrate()
+        migrate(self._database, folder)
         self._sweep_spool()
 
     def close(self) -> None:
@@ -189,13 +160,17 @@ class Outbox:
         parts: Sequence[OutboxPart],
         edge_answer: bytes,
         timings: dict[str, float],
+        pages: str = "[]",
     ) -> None:
-        """Store what is to be sent; from now on the document goes up exactly like this."""
+        """Store what is to be sent; from now on the document goes up exactly like this.
+
+        `pages` is the prepared pages' geometry (`cutting.to_json`), by which more can be cut from the file later.
+        """
         with self._transaction() as database:
             changed = database.execute(
-                "UPDATE documents SET state = ?, request = ?, edge_answer = ?, timings = ?"
+                "UPDATE documents SET state = ?, request = ?, edge_answer = ?, timings = ?, pages = ?"
                 " WHERE document_id = ? AND state = ?",
-                (State.PACKED, request, edge_answer, json.dumps(timings), document_id, State.CAPTURED),
+                (State.PACKED, request, edge_answer, json.dumps(timings), pages, document_id, State.CAPTURED),
             ).rowcount
             if changed:
                 database.executemany(
@@ -221,16 +196,19 @@ class Outbox:
             self._advance(document_id, State.DELIVERED, UNSENT, timings)
             database.execute("DELETE FROM parts WHERE document_id = ?", (document_id,))
 
-    def settled(self, document_id: str, analysis: bytes, timings: dict[str, float]) -> None:
-        """The answer has come; the captured file is no longer needed."""
+    def settled(
+        self, document_id: str, analysis: bytes, timings: dict[str, float], *, keep_original: bool = False
+    ) -> None:
+        """The answer has come; the captured file is no longer needed, or kept for those who look at the answer."""
+        kept = {"kept_since": time.time()} if keep_original else {}
         with self._transaction() as database:
-            self._finish(document_id, State.SETTLED, timings, analysis=analysis, error="{}")
+            self._finish(document_id, State.SETTLED, timings, analysis=analysis, error="{}", **kept)
             database.execute(
                 "UPDATE documents SET edge_answer = NULL, analysis = NULL WHERE state = ? AND place <="
                 " (SELECT place FROM documents WHERE state = ? ORDER BY place DESC LIMIT 1 OFFSET ?)",
                 (State.SETTLED, State.SETTLED, KEEP_ANSWERS),
             )
-        self._drop(document_id)
+        self._drop(document_id, original=not keep_original)
 
     def failed(self, document_id: str, error: DocferryError, *, state: State = State.FAILED) -> None:
         """The document cannot go on: FAILED here, or QUARANTINED by the cloud's refusal. Everything is kept."""
@@ -296,7 +274,7 @@ class Outbox:
         state: State,
         before: Sequence[State],
         timings: dict[str, float],
-        **values: str | bytes,
+        **values: str | bytes | float,
     ) -> None:
         columns = "".join(f", {name} = ?" for name in values)
         marks = ", ".join("?" * len(before))
@@ -307,10 +285,10 @@ class Outbox:
                 (state, json.dumps(timings), *values.values(), document_id, *before),
             )
 
-    def _finish(self, document_id: str, state: State, timings: dict[str, float], **values: str | bytes) -> None:
+    def _finish(self, document_id: str, state: State, timings: dict[str, float], **values: str | bytes | float) -> None:
         self._advance(document_id, state, tuple(set(State) - FINAL), timings, **values)
 
-    def _drop(self, document_id: str, *, answers: bool = False) -> None:
+    def _drop(self, document_id: str, *, answers: bool = False, original: bool = True) -> None:
         """Give back a finished document's space."""
         columns = "request = NULL, edge_answer = NULL, analysis = NULL" if answers else "request = NULL"
         with self._transaction() as database:
@@ -319,7 +297,9 @@ class Outbox:
                 (document_id,),
             )
             database.execute("DELETE FROM parts WHERE document_id = ?", (document_id,))
-        (self._spool / document_id).unlink(missing_ok=True)
+            self.originals.drop_supplies(document_id)
+        if original:
+            (self._spool / document_id).unlink(missing_ok=True)
 
     def _insert(self, document_id: str, source: str, file_name: str, size: int, captured_at: float) -> None:
         values = (document_id, str(uuid.uuid4()), source, file_name[:255], size, captured_at, clock(), State.CAPTURED)
@@ -391,34 +371,30 @@ class Outbox:
     def _inside(self) -> bool:
         return self._database.in_transaction
 
-    def _migrate(self) -> None:
-        version = self._database.execute("PRAGMA user_version").fetchone()[0]
-        if version == _SCHEMA_VERSION:
-            return
-        if version > _SCHEMA_VERSION:
-            raise ConfigurationError(
-                f"{self._folder}: the outbox was written by a newer release (schema {version})",
-                remedy="update Docferry; nothing was changed",
-            )
-        # `executescript` commits first, so the version is set inside the same script's transaction.
-        self._database.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_SCHEMA_VERSION}; COMMIT;")
-
     def _sweep_spool(self) -> None:
         """Remove files of a capture or a finish that a power cut broke off: without a row, or no longer needed."""
-        needed = set(self._ids(tuple(set(State) - {State.SETTLED})))
+        needed = {*self._ids(tuple(set(State) - {State.SETTLED})), *self.originals.kept()}
         for file in self._spool.iterdir():
             if file.name not in needed:
                 file.unlink()
 
     def _make_sure_of_room(self, more: int) -> None:
+        lacking = self._lacking(more)
+        while lacking is not None and self.originals.give_back():
+            lacking = self._lacking(more)
+        if lacking is not None:
+            raise lacking
+
+    def _lacking(self, more: int) -> StorageFull | None:
         used = self.size()
         if used + more > self._max_bytes:
-            raise StorageFull(
+            return StorageFull(
                 f"{self._folder}: {used + more} bytes would pass the ceiling of {self._max_bytes}",
                 remedy="wait until documents were delivered, or raise state.max_mb",
             )
         disk = os.statvfs(self._folder)
         if disk.f_bavail * disk.f_frsize < self._min_free_bytes + more:
-            raise StorageFull(
+            return StorageFull(
                 f"{self._folder}: the disk has less than {self._min_free_bytes} bytes left", remedy="free some space"
             )
+        return None

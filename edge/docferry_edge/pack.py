@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import cv2
 import numpy as np
@@ -21,21 +21,12 @@ from docferry.wire import box_to_proto, route_to_proto
 from docferry_edge.desk import Identity, Packed
 from docferry_edge.entry import OutboxPart
 from docferry_edge.examine import Examined
+from docferry_edge.pictures import Pictures
 from docferry_edge.prepare import PageImage
 
 _INLINE_BYTES = MAX_ENVELOPE_BYTES - (128 << 10)
 """Parts lie inside the envelope as long as they fit into this together; the rest leaves room for the structure."""
 _WEBP = "image/webp"
-
-
-@dataclass(frozen=True, slots=True)
-class Pictures:
-    """How pictures are encoded: the overview's long side in pixels, and WebP qualities 1..100. All are grey."""
-
-    overview_side: int = 1024
-    overview_quality: int = 50
-    crop_quality: int = 80
-    page_quality: int = 60
 
 
 def pack(
@@ -44,8 +35,14 @@ def pack(
     plan: Plan,
     pictures: Pictures,
     effort: envelope_pb2.Effort.ValueType = envelope_pb2.EFFORT_AUTO,
+    *,
+    original_percent: int = 0,
 ) -> Packed:
     """Pack what the plan lets go.
+
+    Args:
+        original_percent: How sharp the kept original is, for a sender that answers wants: its pixels along a side for
+            100 of the prepared page; 0 for one that does not.
 
     Raises:
         EnvelopeTooLarge: The structure alone does not fit.
@@ -59,6 +56,7 @@ def pack(
         structure=pack_reading(examined.assessment.reading),
         route=route_to_proto(plan.route),
         effort=effort,
+        original_percent=original_percent,
     )
     envelope.capture_time.FromMilliseconds(int(identity.captured_at * 1000))
     announced: list[OutboxPart] = []

@@ -84,7 +84,11 @@ def job_of(message: Message) -> tuple[Job, bool]:
 def answer_message(answer: Answer) -> Message:
     """What became of a job."""
     packed = answer.packed
-    head = {"timings": packed.timings, "parts": [part.part_id for part in packed.parts]}
+    head = {
+        "timings": packed.timings,
+        "parts": [part.part_id for part in packed.parts],
+        "pages": packed.pages,
+    }
     return Message(ANSWER, head, (packed.request, answer.edge_answer, *(part.data for part in packed.parts)))
 
 
@@ -98,10 +102,11 @@ def answer_of(message: Message) -> Answer:
         request, edge_answer, *parts = message.blobs
         names = [str(name) for name in message.head["parts"]]
         timings = {str(name): float(value) for name, value in message.head["timings"].items()}
+        pages = str(message.head["pages"])
     except (KeyError, AttributeError, TypeError) as error:
         raise ValueError(f"no answer: {error}") from None
     named = tuple(OutboxPart(name, data) for name, data in zip(names, parts, strict=True))
-    return Answer(Packed(request, named, timings), edge_answer)
+    return Answer(Packed(request, named, timings, pages), edge_answer)
 
 
 def error_message(error: DocferryError) -> Message:

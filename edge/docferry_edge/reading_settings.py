@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from docferry_edge.pack import Pictures
+from docferry_edge.pictures import Pictures
 from docferry_edge.route import Policy
-from docferry_edge.settings import SETTINGS
+from docferry_edge.settings import SETTINGS, pictures_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,5 @@ def reading_settings(values: Mapping[str, Any]) -> ReadingSettings:
     return ReadingSettings(
         threads=known["read.threads"],
         policy=Policy(known["route.target_risk"], known["route.audit_share"], known["route.crop_lines"]),
-        pictures=Pictures(
-            known["send.overview_side"],
-            known["send.overview_quality"],
-            known["send.crop_quality"],
-            known["send.page_quality"],
-        ),
+        pictures=pictures_of(known),
     )

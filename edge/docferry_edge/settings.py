@@ -10,6 +10,7 @@ from typing import Any
 from docferry.errors import ConfigurationError
 from docferry.settings import Setting
 from docferry_edge.frugality import FrugalSettings
+from docferry_edge.pictures import Pictures
 from docferry_edge.reader_process import ReaderLimits
 
 SETTINGS: tuple[Setting, ...] = (
@@ -27,6 +28,13 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("state.directory", "~/.local/share/docferry/edge", "Folder of the outbox; created if missing"),
     Setting("state.max_mb", 4096, "Ceiling on that folder; at it new files are refused, none dropped", minimum=16),
     Setting("state.min_free_mb", 64, "Nothing new is taken when less than this is free on the disk", minimum=0),
+    Setting(
+        "state.keep_hours",
+        24,
+        "How long a settled document's file is kept for those who ask for its page; the first to go at the ceiling",
+        minimum=0,
+        maximum=8760,
+    ),
     Setting("cloud.target", "127.0.0.1:50051", "The cloud service, HOST:PORT"),
     Setting("cloud.token", "", "Bearer token of this device; sent only over TLS or to this machine"),
     Setting("cloud.ca", "", "PEM file of the CA that signed the service's certificate; switches TLS on"),
@@ -79,11 +87,13 @@ class EdgeSettings:
     state: Path
     max_bytes: int
     min_free_bytes: int
+    keep_s: float
     target: str
     token: str
     ca: Path | None
     limits: ReaderLimits
     frugal: FrugalSettings | None
+    pictures: Pictures
     reading: dict[str, Any]
 
 
@@ -105,6 +115,7 @@ def edge_settings(values: Mapping[str, Any]) -> EdgeSettings:
         state=Path(values["state.directory"]).expanduser(),
         max_bytes=values["state.max_mb"] << 20,
         min_free_bytes=values["state.min_free_mb"] << 20,
+        keep_s=values["state.keep_hours"] * 3600.0,
         target=values["cloud.target"],
         token=values["cloud.token"],
         ca=Path(values["cloud.ca"]).expanduser() if values["cloud.ca"] else None,
@@ -114,7 +125,18 @@ def edge_settings(values: Mapping[str, Any]) -> EdgeSettings:
             memory_mb=values["read.memory_mb"],
         ),
         frugal=FrugalSettings.of(values["read.hot_c"], values["read.low_mb"]) if values["read.spare"] else None,
+        pictures=pictures_of(values),
         reading={name: value for name, value in values.items() if name.startswith(_FOR_THE_READER)},
+    )
+
+
+def pictures_of(values: Mapping[str, Any]) -> Pictures:
+    """How pictures leave the device."""
+    return Pictures(
+        values["send.overview_side"],
+        values["send.overview_quality"],
+        values["send.crop_quality"],
+        values["send.page_quality"],
     )
 
 

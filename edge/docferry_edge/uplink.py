@@ -24,12 +24,13 @@ from docferry.errors import (
     Unavailable,
     UnsupportedVersion,
 )
-from docferry.v1 import analysis_pb2, event_pb2
+from docferry.v1 import analysis_pb2, envelope_pb2, event_pb2
 from docferry_edge.entry import FINAL, Entry, State, elapsed_ms
 from docferry_edge.outbox import Outbox
 
 _log = logging.getLogger(__name__)
 _CURSOR = "watch.resume_token"
+_WHOLE = frozenset({envelope_pb2.ROUTE_DECISION_PAGE, envelope_pb2.ROUTE_DECISION_ORIGINAL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +53,26 @@ class Pace:
 
 
 class Uplink:
-    """Sends and fetches for one outbox over one client. Run `run`; call `wake` when something new was packed."""
+    """Sends and fetches for one outbox over one client. Run `run`; call `wake` when something new was packed.
+
+    Args:
+        keep_originals: Whether captured files outlive their settling, where the cloud has not got the whole page.
+    """
 
     def __init__(
-        self, outbox: Outbox, client: Client, changed: Callable[[str], None], pace: Pace | None = None
+        self,
+        outbox: Outbox,
+        client: Client,
+        changed: Callable[[str], None],
+        pace: Pace | None = None,
+        *,
+        keep_originals: bool = False,
     ) -> None:
         self._outbox = outbox
         self._client = client
         self._changed = changed
         self._pace = pace or Pace()
+        self._keep_originals = keep_originals
         self._news = asyncio.Event()
         self._due: dict[str, tuple[float, int]] = {}
         self._reachable: bool | None = None
@@ -144,6 +156,8 @@ class Uplink:
             timings = _elapsed("ack", entry)
             await asyncio.to_thread(self._outbox.submitted, document_id, analysis.analysis_id, timings)
         for want in analysis.wants:
+            if want.state:
+                continue  # asked for after the envelope: `wants` answers it
             data = await asyncio.to_thread(self._outbox.part, document_id, want.part_id)
             if data is None:
                 raise NotFound(
@@ -198,7 +212,11 @@ class Uplink:
             entry = await asyncio.to_thread(self._outbox.get, event.document_id)
         except NotFound:
             return  # another device's document
-        if entry.state is State.SETTLED or (entry.state in FINAL and not deleted):
+        if entry.state is State.SETTLED:
+            if deleted:
+                await asyncio.to_thread(self._outbox.originals.forget, entry.document_id)
+            return
+        if entry.state in FINAL and not deleted:
             return
         while not deleted:
             try:
@@ -220,7 +238,10 @@ class Uplink:
         if not finished(analysis.state):
             return
         raw = analysis.SerializeToString()
-        await asyncio.to_thread(self._outbox.settled, entry.document_id, raw, _elapsed("event", entry))
+        keep = self._keep_originals and analysis.route.decision not in _WHOLE
+        await asyncio.to_thread(
+            self._outbox.settled, entry.document_id, raw, _elapsed("event", entry), keep_original=keep
+        )
         self._changed(entry.document_id)
 
     async def _catch_up(self) -> None:

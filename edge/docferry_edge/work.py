@@ -7,9 +7,12 @@ from dataclasses import replace
 from typing import Protocol
 
 from docferry.document import Degradation
+from docferry_edge.cutting import geometry_of, sharpness
 from docferry_edge.desk import Answer, Hint, Job, OnHint, edge_answer
 from docferry_edge.examine import Examined, Noticed, OnNotice
-from docferry_edge.pack import Pictures, pack
+from docferry_edge.pack import pack
+from docferry_edge.page_geometry import to_json
+from docferry_edge.pictures import Pictures
 from docferry_edge.prepare import Frame, PageImage
 from docferry_edge.read import LayoutHint, LineRead, LinesHint
 from docferry_edge.route import Policy, plan
@@ -49,14 +52,18 @@ class DirectDesk:
     def read(self, job: Job, on_hint: OnHint | None = None) -> Answer:
         """See `Desk`; here no `ReaderStopped` is ever raised."""
         degradation = job.strain.degradation
+        frame = Frame(job.data, job.identity.file_name)
         examined = self._examiner(degradation)(
-            Frame(job.data, job.identity.file_name),
+            frame,
             on_notice=None if on_hint is None else lambda notice, page: on_hint({**hint_of(notice), "page": page}),
             degradation=degradation,
         )
         chosen = plan(examined.assessment, self._policy, job.identity.document_id)
         route = replace(chosen.route, reasons=(*chosen.route.reasons, *job.strain.reasons))
-        packed = pack(job.identity, examined, replace(chosen, route=route), self._pictures)
+        geometry = geometry_of(examined.page, frame)
+        percent = round(100 * sharpness(geometry)) if geometry is not None else 0
+        packed = pack(job.identity, examined, replace(chosen, route=route), self._pictures, original_percent=percent)
+        packed = replace(packed, pages=to_json([geometry] if geometry is not None else []))
         return Answer(packed, edge_answer(examined.assessment.reading.document))
 
     def _examiner(self, degradation: Degradation) -> Examiner:

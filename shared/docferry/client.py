@@ -14,7 +14,8 @@ import hashlib
 import mimetypes
 import random
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -26,17 +27,22 @@ from google.protobuf.message import Message
 from docferry.channel import (
     MAX_CHUNK_BYTES,
     PROTOCOL_VERSION,
+    STREAM_PAUSE_S,
     UNARY_DEADLINE_S,
     WATCH_DEADLINE_S,
+    LinkTimes,
     call_metadata,
     open_channel,
 )
+from docferry.document import Box
 from docferry.envelope import MAX_PART_BYTES
 from docferry.errors import EnvelopeError, ImageTooLarge, NotFound, Unavailable, UnreadableImage
 from docferry.status import error_from_rpc
-from docferry.v1 import analysis_pb2, analysis_service_pb2, envelope_pb2, event_pb2
+from docferry.v1 import analysis_pb2, analysis_service_pb2, device_service_pb2, envelope_pb2, event_pb2
+from docferry.wire import box_to_proto
 
-_SERVICE = "/docferry.v1.AnalysisService"
+_ANALYSES = "/docferry.v1.AnalysisService"
+_DEVICES = "/docferry.v1.DeviceService"
 _FINISHED = frozenset(
     {
         analysis_pb2.Analysis.STATE_SUCCEEDED,
@@ -45,8 +51,7 @@ _FINISHED = frozenset(
     }
 )
 _INLINE_BYTES = 256 << 10
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 15.0
-_WatchResponse = analysis_service_pb2.AnalysisServiceWatchResponse
+_FIRST_PAUSE_S = 0.2
 Answer = TypeVar("Answer", bound=Message)
 Progress = Callable[[int, int], None]
 """Called with bytes sent so far and bytes in all."""
@@ -63,9 +68,9 @@ class Client:
         self._metadata = call_metadata(token)
 
     @classmethod
-    def connect(cls, target: str, *, token: str = "", ca: Path | None = None) -> Self:
+    def connect(cls, target: str, *, token: str = "", ca: Path | None = None, times: LinkTimes | None = None) -> Self:
         """A client of the service at `target` (HOST:PORT); nothing is sent before the first call."""
-        return cls(open_channel(target, token=token, ca=ca), token=token)
+        return cls(open_channel(target, token=token, ca=ca, times=times), token=token)
 
     async def __aenter__(self) -> Self:
         return self
@@ -136,6 +141,43 @@ class Client:
         response = await self._call("Get", request.SerializeToString(), analysis_service_pb2.AnalysisServiceGetResponse)
         return response.analysis
 
+    async def request_part(
+        self, analysis_id: str, page: int = 0, *, box: Box | None = None, scale: float = 1.0
+    ) -> tuple[str, analysis_pb2.Analysis]:
+        """Ask the device for a picture of a page, or of a piece of it; gives its part id and the analysis.
+
+        It is awaited while it stands in the analysis's `wants`; an event WANTS_CHANGED tells when that is over.
+
+        Raises:
+            PixelsUnavailable: The device keeps no original.
+        """
+        request = analysis_service_pb2.RequestPartRequest(
+            analysis_id=analysis_id, page=page, box=None if box is None else box_to_proto(box), scale=scale
+        )
+        response = await self._call(
+            "RequestPart", request.SerializeToString(), analysis_service_pb2.RequestPartResponse
+        )
+        return response.part_id, response.analysis
+
+    async def part(self, analysis_id: str, part_id: str) -> tuple[envelope_pb2.Part, bytes]:
+        """What a part that is here is, and its bytes.
+
+        Raises:
+            NotFound: It is not here.
+        """
+        request = analysis_service_pb2.GetPartRequest(analysis_id=analysis_id, part_id=part_id)
+        part, pieces = envelope_pb2.Part(), []
+        async for response in self._stream(
+            f"{_ANALYSES}/GetPart", request, analysis_service_pb2.GetPartResponse, within=UNARY_DEADLINE_S
+        ):
+            if response.HasField("part"):
+                part = response.part
+            pieces.append(response.data)
+        data = b"".join(pieces)
+        if hashlib.sha256(data).digest() != part.sha256:
+            raise Unavailable(f"part {part_id} did not come whole", remedy="ask again")
+        return part, data
+
     async def delete(self, analysis_id: str) -> None:
         """Delete an analysis and all its data now."""
         request = analysis_service_pb2.AnalysisServiceDeleteRequest(analysis_id=analysis_id)
@@ -145,27 +187,44 @@ class Client:
         self, resume_token: str = "", *, analysis_id: str = "", live_only: bool = False
     ) -> AsyncIterator[event_pb2.Event]:
         """Events in order, for ever: a broken stream is taken up again where it stopped."""
-        pause = _FIRST_PAUSE_S
-        while True:
-            request = analysis_service_pb2.AnalysisServiceWatchRequest(
+
+        def request() -> Message:
+            return analysis_service_pb2.AnalysisServiceWatchRequest(
                 resume_token=resume_token, analysis_id=analysis_id, live_only=live_only
             )
-            try:
-                heard = False
-                async for response in self._stream("Watch", request):
-                    pause, live_only, heard = _FIRST_PAUSE_S, False, True
-                    if response.HasField("heartbeat"):
-                        resume_token = response.heartbeat.resume_token
-                        continue
-                    yield response.event
-                    resume_token = response.event.resume_token
-                if heard:
-                    continue  # ended at its age: go on at once
-            except Unavailable:
-                pass
-            # A broken stream, or one that a proxy closes before it says anything.
-            await asyncio.sleep(random.uniform(0, pause))  # noqa: S311 - jitter, not a secret
-            pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+        answer = analysis_service_pb2.AnalysisServiceWatchResponse
+        async with aclosing(self._for_ever(f"{_ANALYSES}/Watch", request, answer)) as responses:
+            async for response in responses:
+                live_only = False
+                if response.HasField("heartbeat"):
+                    resume_token = response.heartbeat.resume_token
+                    continue
+                yield response.event
+                resume_token = response.event.resume_token
+
+    async def wanted(self) -> AsyncGenerator[device_service_pb2.PartWanted, None]:
+        """What the cloud wants of this device, for ever: first all that is still wanted, then what comes up.
+
+        A broken stream is taken up again where it stopped; what was heard before is not told again.
+        """
+        resume_token = ""
+
+        def request() -> Message:
+            return device_service_pb2.DeviceServiceWatchRequest(resume_token=resume_token)
+
+        answer = device_service_pb2.DeviceServiceWatchResponse
+        async with aclosing(self._for_ever(f"{_DEVICES}/Watch", request, answer)) as responses:
+            async for response in responses:
+                if response.HasField("part"):
+                    yield response.part
+                resume_token = response.resume_token
+
+    async def refuse(self, analysis_id: str, part_id: str, code: str, detail: str) -> None:
+        """Say that a wanted part will not come, and why."""
+        reason = analysis_pb2.Notice(code=code, detail=detail)
+        request = device_service_pb2.RefuseRequest(analysis_id=analysis_id, part_id=part_id, reason=reason)
+        await self._call("Refuse", request.SerializeToString(), device_service_pb2.RefuseResponse, service=_DEVICES)
 
     async def wait(self, analysis_id: str, *, within: float = 300.0) -> analysis_pb2.Analysis:
         """The finished analysis.
@@ -185,20 +244,42 @@ class Client:
                 remedy=f"ask later: docferry get {analysis_id}",
             ) from None
 
-    async def _call(self, method: str, request: bytes, answer: type[Answer]) -> Answer:
+    async def _for_ever(
+        self, method: str, request: Callable[[], Message], answer: type[Answer]
+    ) -> AsyncGenerator[Answer, None]:
+        """What a stream says; a broken one is asked for again, by what `request` says then."""
+        pause = _FIRST_PAUSE_S
+        while True:
+            try:
+                heard = False
+                async with aclosing(self._stream(method, request(), answer)) as responses:
+                    async for response in responses:
+                        pause, heard = _FIRST_PAUSE_S, True
+                        yield response
+                if heard:
+                    continue  # ended at its age: go on at once
+            except Unavailable:
+                pass
+            # A broken stream, or one that a proxy closes before it says anything.
+            await asyncio.sleep(random.uniform(0, pause))  # noqa: S311 - jitter, not a secret
+            pause = min(2 * pause, STREAM_PAUSE_S)
+
+    async def _call(self, method: str, request: bytes, answer: type[Answer], *, service: str = _ANALYSES) -> Answer:
         call: grpc.aio.UnaryUnaryMultiCallable[bytes, Answer] = self._channel.unary_unary(
-            f"{_SERVICE}/{method}", request_serializer=None, response_deserializer=answer.FromString
+            f"{service}/{method}", request_serializer=None, response_deserializer=answer.FromString
         )
         try:
             return await call(request, timeout=UNARY_DEADLINE_S, metadata=self._metadata)
         except grpc.aio.AioRpcError as failure:
             raise error_from_rpc(failure) from None
 
-    async def _stream(self, method: str, request: Message) -> AsyncIterator[_WatchResponse]:
-        multi: grpc.aio.UnaryStreamMultiCallable[bytes, _WatchResponse] = self._channel.unary_stream(
-            f"{_SERVICE}/{method}", request_serializer=None, response_deserializer=_WatchResponse.FromString
+    async def _stream(
+        self, method: str, request: Message, answer: type[Answer], *, within: float = WATCH_DEADLINE_S
+    ) -> AsyncGenerator[Answer, None]:
+        multi: grpc.aio.UnaryStreamMultiCallable[bytes, Answer] = self._channel.unary_stream(
+            method, request_serializer=None, response_deserializer=answer.FromString
         )
-        call = multi(request.SerializeToString(), timeout=WATCH_DEADLINE_S, metadata=self._metadata)
+        call = multi(request.SerializeToString(), timeout=within, metadata=self._metadata)
         try:
             async for response in call:
                 yield response

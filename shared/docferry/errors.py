@@ -11,6 +11,7 @@ DocferryError                     code, reason, remedy; `retryable` says whether
 │   ├── EnvelopeTooLarge          over the limit in size, or in ratio when unpacked
 │   └── UnsupportedVersion        a peer that speaks a protocol we do not
 ├── Conflict                      the same id with a different body; a state that forbids the call
+├── PixelsUnavailable             the call needs a picture that is not here and cannot be fetched
 ├── HistoryGone                   the events asked for are no longer kept
 ├── Unauthenticated               no token, or one that nobody issued
 ├── Unimplemented                 in the contract, not yet in this release
@@ -108,6 +109,12 @@ class Conflict(DocferryError):
     """The same id with a different body, or a state that forbids the call."""
 
     code = "CONFLICT"
+
+
+class PixelsUnavailable(DocferryError):
+    """The call needs a picture that is not here and cannot be fetched from the device."""
+
+    code = "PIXELS_UNAVAILABLE"
 
 
 class HistoryGone(DocferryError):

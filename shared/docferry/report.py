@@ -54,6 +54,7 @@ def edge_reading(
         "markdown": markdown,
         "summary": "",
         "answers": [],
+        "notices": [],
         "route": _route(route) if route is not None else None,
         "traffic": {"original_bytes": original_bytes, "sent_bytes": 0, "parts": []},
         "timings_ms": _rounded(timings or {}),
@@ -77,8 +78,8 @@ def analysis(
         "document_id": found.document_id,
         "analysis_id": found.analysis_id,
     }
-    empty = {"version": 0, "engine": "", "pages": [], "fields": [], "markdown": "", "summary": "", "answers": []}
-    tree |= empty
+    tree |= {"version": 0, "engine": "", "pages": [], "fields": [], "markdown": "", "summary": ""}
+    tree |= {"answers": [], "notices": []}
     if found.versions:
         newest = found.versions[-1]
         content = newest.interpretation
@@ -99,6 +100,7 @@ def analysis(
                 }
                 for a in content.answers
             ],
+            "notices": [{"code": notice.code, "detail": notice.detail} for notice in content.notices],
         }
     tree |= {
         "route": _route(route_from_proto(found.route)),

@@ -24,7 +24,7 @@ from docferry_edge.capture import Inbox
 from docferry_edge.entry import Entry, State
 from docferry_edge.examine import Examined, default_calibration
 from docferry_edge.outbox import Outbox
-from docferry_edge.pack import Pictures
+from docferry_edge.pictures import Pictures
 from docferry_edge.prepare import Frame, PageImage
 from docferry_edge.route import Policy
 from docferry_edge.uplink import Pace
@@ -189,7 +189,7 @@ def test_a_document_that_kills_the_agent_again_and_again_goes_up_as_it_is(tmp_pa
         from docferry_edge.agent import Agent
         from docferry_edge.capture import Inbox
         from docferry_edge.outbox import Outbox
-        from docferry_edge.pack import Pictures
+        from docferry_edge.pictures import Pictures
         from docferry_edge.route import Policy
         from docferry_edge.work import DirectDesk
 

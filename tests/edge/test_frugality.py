@@ -12,7 +12,7 @@ from docferry.v1 import analysis_service_pb2, envelope_pb2
 from docferry_edge.desk import Job
 from docferry_edge.entry import State
 from docferry_edge.frugality import Conditions, FrugalSettings, Gauge, Strain, step, strain
-from docferry_edge.pack import Pictures
+from docferry_edge.pictures import Pictures
 from docferry_edge.reader_wire import job_message, job_of
 from docferry_edge.route import Policy
 from docferry_edge.sensors import LinuxSensors

@@ -20,7 +20,7 @@ from docferry_edge.entry import State
 from docferry_edge.kiosk import hub as hubs
 from docferry_edge.kiosk.hub import Hub, preview
 from docferry_edge.kiosk.server import listen, serve
-from docferry_edge.pack import Pictures
+from docferry_edge.pictures import Pictures
 from docferry_edge.prepare import PageImage
 from docferry_edge.read import LayoutHint, LineRead, LinesHint
 from docferry_edge.route import Policy

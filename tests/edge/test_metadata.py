@@ -12,7 +12,8 @@ from docferry.route import CropPlan, Decision, Plan, Route
 from docferry_edge.assess import assess
 from docferry_edge.desk import Identity
 from docferry_edge.examine import Examined, default_calibration
-from docferry_edge.pack import Pictures, pack
+from docferry_edge.pack import pack
+from docferry_edge.pictures import Pictures
 from docferry_edge.prepare import Frame, prepare
 from tests.edge.preparation.papers import letter
 

@@ -18,7 +18,7 @@ from docferry.packing import unpack_reading
 from docferry.v1 import analysis_service_pb2
 from docferry_edge.desk import Identity, Job
 from docferry_edge.examine import load_examiner
-from docferry_edge.pack import Pictures
+from docferry_edge.pictures import Pictures
 from docferry_edge.route import Policy
 from docferry_edge.work import DirectDesk
 from tests.edge.preparation.papers import letter

@@ -17,7 +17,8 @@ from docferry.v1 import analysis_service_pb2
 from docferry_edge.assess import assess
 from docferry_edge.desk import Identity
 from docferry_edge.examine import default_calibration, examine
-from docferry_edge.pack import Pictures, pack
+from docferry_edge.pack import pack
+from docferry_edge.pictures import Pictures
 from docferry_edge.prepare import Frame, PageImage
 from docferry_edge.read import Event, LayoutHint, LineRead, LinesHint, Reader, ReadSettings
 from docferry_edge.route import Policy, plan

@@ -35,7 +35,7 @@ from docferry.errors import ModelError
 from docferry_edge.reader_child import serve
 from docferry_edge.work import DirectDesk
 from docferry_edge.route import Policy
-from docferry_edge.pack import Pictures
+from docferry_edge.pictures import Pictures
 from tests.edge.test_agent import examiner
 
 held = []

@@ -21,7 +21,7 @@ from docferry.errors import (
     Unavailable,
     UnsupportedVersion,
 )
-from docferry.v1 import analysis_service_pb2, envelope_pb2, event_pb2
+from docferry.v1 import analysis_pb2, analysis_service_pb2, envelope_pb2, event_pb2
 from docferry_edge.entry import Entry, OutboxPart, State
 from docferry_edge.outbox import Outbox
 from docferry_edge.uplink import Pace, Uplink
@@ -132,6 +132,20 @@ async def test_a_large_part_goes_on_where_the_link_broke(outbox: Outbox, link) -
         await until(lambda: state(outbox, entry) is State.DELIVERED)
     assert offsets[:3] == [0, MAX_CHUNK_BYTES, MAX_CHUNK_BYTES]
     assert list(link.cloud.parts.values()) == [data]
+
+
+async def test_what_was_asked_for_later_is_not_the_uplinks_to_send(outbox: Outbox, link) -> None:
+    entry = packed(outbox)
+
+    async def ask(method: str, request) -> None:
+        if method == "Submit":
+            analysis = link.cloud.analyses[request.envelope.request_id]
+            if not analysis.wants:
+                analysis.wants.add(part_id="w1", state=analysis_pb2.Want.STATE_OPEN)
+
+    link.cloud.after = ask
+    async with uplink(outbox, link.port):
+        await until(lambda: state(outbox, entry) is State.DELIVERED)
 
 
 async def test_a_poisoned_document_is_set_aside_and_the_rest_goes_on(outbox: Outbox, link) -> None:

@@ -6,7 +6,7 @@ import inspect
 import pytest
 
 from docferry import client
-from docferry.channel import call_metadata, client_options, is_loopback, open_channel, server_options
+from docferry.channel import LinkTimes, call_metadata, client_options, is_loopback, open_channel, server_options
 from docferry.errors import ConfigurationError
 
 
@@ -15,10 +15,16 @@ def test_the_server_allows_what_the_client_does() -> None:
     assert sends["grpc.keepalive_time_ms"] > takes["grpc.http2.min_recv_ping_interval_without_data_ms"]
     assert sends["grpc.http2.max_pings_without_data"] == 0
     assert sends["grpc.keepalive_permit_without_calls"] == 1
-    # A dead link is noticed and tried again within a minute.
-    assert sends["grpc.keepalive_time_ms"] + sends["grpc.keepalive_timeout_ms"] <= 60_000
-    assert sends["grpc.max_reconnect_backoff_ms"] <= 60_000
+    # gRPC's own limit for an unanswered ping is 60 s, whatever the keepalive's is.
+    for end in (sends, takes):
+        assert end["grpc.http2.ping_timeout_ms"] == end["grpc.keepalive_timeout_ms"]
     assert sends["grpc.max_receive_message_length"] == takes["grpc.max_send_message_length"]
+
+
+def test_by_its_times_a_link_is_back_within_a_minute_of_its_return() -> None:
+    assert LinkTimes().silent < 60
+    assert LinkTimes().back_within <= 60
+    assert dict(client_options())["grpc.max_reconnect_backoff_ms"] == LinkTimes().longest_pause * 1000
 
 
 def test_every_call_of_the_client_has_a_deadline() -> None:

@@ -28,7 +28,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from google.rpc import status_pb2 as google_dot_rpc_dot_status__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1a\x64ocferry/v1/analysis.proto\x12\x0b\x64ocferry.v1\x1a\x1a\x64ocferry/v1/document.proto\x1a\x1a\x64ocferry/v1/envelope.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\"g\n\x06\x41nswer\x12\x10\n\x08question\x18\x01 \x01(\t\x12\x0e\n\x06\x61nswer\x18\x02 \x01(\t\x12\x12\n\nconfidence\x18\x03 \x01(\x02\x12\'\n\x08\x65vidence\x18\x04 \x03(\x0b\x32\x15.docferry.v1.Evidence\"\x82\x01\n\x0eInterpretation\x12\'\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x15.docferry.v1.Document\x12\x10\n\x08markdown\x18\x02 \x01(\t\x12\x0f\n\x07summary\x18\x03 \x01(\t\x12$\n\x07\x61nswers\x18\x04 \x03(\x0b\x32\x13.docferry.v1.Answer\"\x90\x01\n\x07Version\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x0e\n\x06\x65ngine\x18\x02 \x01(\t\x12/\n\x0b\x63reate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x33\n\x0einterpretation\x18\x04 \x01(\x0b\x32\x1b.docferry.v1.Interpretation\"{\n\x04Want\x12\x0f\n\x07part_id\x18\x01 \x01(\t\x12#\n\x04kind\x18\x02 \x01(\x0e\x32\x15.docferry.v1.PartKind\x12\x0c\n\x04page\x18\x03 \x01(\r\x12\x1d\n\x03\x62ox\x18\x04 \x01(\x0b\x32\x10.docferry.v1.Box\x12\x10\n\x08received\x18\x05 \x01(\x04\"*\n\x0bPartTraffic\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\r\n\x05\x62ytes\x18\x02 \x01(\x04\"^\n\x07Traffic\x12\x16\n\x0eoriginal_bytes\x18\x01 \x01(\x04\x12\x12\n\nsent_bytes\x18\x02 \x01(\x04\x12\'\n\x05parts\x18\x03 \x03(\x0b\x32\x18.docferry.v1.PartTraffic\"\xee\x04\n\x08\x41nalysis\x12\x13\n\x0b\x61nalysis_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x03 \x01(\t\x12*\n\x05state\x18\x04 \x01(\x0e\x32\x1b.docferry.v1.Analysis.State\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x65xpire_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tfile_name\x18\x08 \x01(\t\x12&\n\x08versions\x18\t \x03(\x0b\x32\x14.docferry.v1.Version\x12 \n\x05wants\x18\n \x03(\x0b\x32\x11.docferry.v1.Want\x12!\n\x05route\x18\x0b \x01(\x0b\x32\x12.docferry.v1.Route\x12%\n\x07traffic\x18\x0c \x01(\x0b\x32\x14.docferry.v1.Traffic\x12!\n\x05\x65rror\x18\r \x01(\x0b\x32\x12.google.rpc.Status\"\x9a\x01\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x18\n\x14STATE_AWAITING_PARTS\x10\x01\x12\x11\n\rSTATE_PENDING\x10\x02\x12\x11\n\rSTATE_RUNNING\x10\x03\x12\x13\n\x0fSTATE_SUCCEEDED\x10\x04\x12\x10\n\x0cSTATE_FAILED\x10\x05\x12\x13\n\x0fSTATE_CANCELLED\x10\x06\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1a\x64ocferry/v1/analysis.proto\x12\x0b\x64ocferry.v1\x1a\x1a\x64ocferry/v1/document.proto\x1a\x1a\x64ocferry/v1/envelope.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\"g\n\x06\x41nswer\x12\x10\n\x08question\x18\x01 \x01(\t\x12\x0e\n\x06\x61nswer\x18\x02 \x01(\t\x12\x12\n\nconfidence\x18\x03 \x01(\x02\x12\'\n\x08\x65vidence\x18\x04 \x03(\x0b\x32\x15.docferry.v1.Evidence\"&\n\x06Notice\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\"\xa8\x01\n\x0eInterpretation\x12\'\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x15.docferry.v1.Document\x12\x10\n\x08markdown\x18\x02 \x01(\t\x12\x0f\n\x07summary\x18\x03 \x01(\t\x12$\n\x07\x61nswers\x18\x04 \x03(\x0b\x32\x13.docferry.v1.Answer\x12$\n\x07notices\x18\x05 \x03(\x0b\x32\x13.docferry.v1.Notice\"\x90\x01\n\x07Version\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x0e\n\x06\x65ngine\x18\x02 \x01(\t\x12/\n\x0b\x63reate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x33\n\x0einterpretation\x18\x04 \x01(\x0b\x32\x1b.docferry.v1.Interpretation\"\xff\x02\n\x04Want\x12\x0f\n\x07part_id\x18\x01 \x01(\t\x12#\n\x04kind\x18\x02 \x01(\x0e\x32\x15.docferry.v1.PartKind\x12\x0c\n\x04page\x18\x03 \x01(\r\x12\x1d\n\x03\x62ox\x18\x04 \x01(\x0b\x32\x10.docferry.v1.Box\x12\x10\n\x08received\x18\x05 \x01(\x04\x12\r\n\x05scale\x18\x06 \x01(\x02\x12\x0b\n\x03why\x18\x07 \x01(\t\x12/\n\x0b\x65xpire_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12&\n\x05state\x18\t \x01(\x0e\x32\x17.docferry.v1.Want.State\x12$\n\x07refusal\x18\n \x01(\x0b\x32\x13.docferry.v1.Notice\"g\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x0e\n\nSTATE_OPEN\x10\x01\x12\x12\n\x0eSTATE_SUPPLIED\x10\x02\x12\x11\n\rSTATE_REFUSED\x10\x03\x12\x10\n\x0cSTATE_LAPSED\x10\x04\"*\n\x0bPartTraffic\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\r\n\x05\x62ytes\x18\x02 \x01(\x04\"^\n\x07Traffic\x12\x16\n\x0eoriginal_bytes\x18\x01 \x01(\x04\x12\x12\n\nsent_bytes\x18\x02 \x01(\x04\x12\'\n\x05parts\x18\x03 \x03(\x0b\x32\x18.docferry.v1.PartTraffic\"\x95\x05\n\x08\x41nalysis\x12\x13\n\x0b\x61nalysis_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x03 \x01(\t\x12*\n\x05state\x18\x04 \x01(\x0e\x32\x1b.docferry.v1.Analysis.State\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x65xpire_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tfile_name\x18\x08 \x01(\t\x12&\n\x08versions\x18\t \x03(\x0b\x32\x14.docferry.v1.Version\x12 \n\x05wants\x18\n \x03(\x0b\x32\x11.docferry.v1.Want\x12!\n\x05route\x18\x0b \x01(\x0b\x32\x12.docferry.v1.Route\x12%\n\x07traffic\x18\x0c \x01(\x0b\x32\x14.docferry.v1.Traffic\x12!\n\x05\x65rror\x18\r \x01(\x0b\x32\x12.google.rpc.Status\x12%\n\npast_wants\x18\x0e \x03(\x0b\x32\x11.docferry.v1.Want\"\x9a\x01\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x18\n\x14STATE_AWAITING_PARTS\x10\x01\x12\x11\n\rSTATE_PENDING\x10\x02\x12\x11\n\rSTATE_RUNNING\x10\x03\x12\x13\n\x0fSTATE_SUCCEEDED\x10\x04\x12\x10\n\x0cSTATE_FAILED\x10\x05\x12\x13\n\x0fSTATE_CANCELLED\x10\x06\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,18 +37,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_ANSWER']._serialized_start=157
   _globals['_ANSWER']._serialized_end=260
-  _globals['_INTERPRETATION']._serialized_start=263
-  _globals['_INTERPRETATION']._serialized_end=393
-  _globals['_VERSION']._serialized_start=396
-  _globals['_VERSION']._serialized_end=540
-  _globals['_WANT']._serialized_start=542
-  _globals['_WANT']._serialized_end=665
-  _globals['_PARTTRAFFIC']._serialized_start=667
-  _globals['_PARTTRAFFIC']._serialized_end=709
-  _globals['_TRAFFIC']._serialized_start=711
-  _globals['_TRAFFIC']._serialized_end=805
-  _globals['_ANALYSIS']._serialized_start=808
-  _globals['_ANALYSIS']._serialized_end=1430
-  _globals['_ANALYSIS_STATE']._serialized_start=1276
-  _globals['_ANALYSIS_STATE']._serialized_end=1430
+  _globals['_NOTICE']._serialized_start=262
+  _globals['_NOTICE']._serialized_end=300
+  _globals['_INTERPRETATION']._serialized_start=303
+  _globals['_INTERPRETATION']._serialized_end=471
+  _globals['_VERSION']._serialized_start=474
+  _globals['_VERSION']._serialized_end=618
+  _globals['_WANT']._serialized_start=621
+  _globals['_WANT']._serialized_end=1004
+  _globals['_WANT_STATE']._serialized_start=901
+  _globals['_WANT_STATE']._serialized_end=1004
+  _globals['_PARTTRAFFIC']._serialized_start=1006
+  _globals['_PARTTRAFFIC']._serialized_end=1048
+  _globals['_TRAFFIC']._serialized_start=1050
+  _globals['_TRAFFIC']._serialized_end=1144
+  _globals['_ANALYSIS']._serialized_start=1147
+  _globals['_ANALYSIS']._serialized_end=1808
+  _globals['_ANALYSIS_STATE']._serialized_start=1654
+  _globals['_ANALYSIS_STATE']._serialized_end=1808
 # @@protoc_insertion_point(module_scope)

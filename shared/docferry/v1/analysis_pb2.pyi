@@ -60,6 +60,32 @@ class Answer(_message.Message):
 Global___Answer: _TypeAlias = Answer  # noqa: Y015
 
 @_typing.final
+class Notice(_message.Message):
+    """Something that whoever relies on an answer should know, e.g. that a picture it needed did not come."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CODE_FIELD_NUMBER: _builtins.int
+    DETAIL_FIELD_NUMBER: _builtins.int
+    code: _builtins.str
+    """UPPER_SNAKE_CASE, e.g. "PARTS_MISSING"."""
+    detail: _builtins.str
+    """In plain words."""
+    def __init__(
+        self,
+        *,
+        code: _builtins.str = ...,
+        detail: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "detail", b"detail"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Notice: _TypeAlias = Notice  # noqa: Y015
+
+@_typing.final
 class Interpretation(_message.Message):
     """What an engine made of a document."""
 
@@ -69,6 +95,7 @@ class Interpretation(_message.Message):
     MARKDOWN_FIELD_NUMBER: _builtins.int
     SUMMARY_FIELD_NUMBER: _builtins.int
     ANSWERS_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
     markdown: _builtins.str
     """The whole document as Markdown, in reading order."""
     summary: _builtins.str
@@ -81,6 +108,10 @@ class Interpretation(_message.Message):
     def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___Answer]:
         """Answers to the questions asked so far."""
 
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[Global___Notice]:
+        """What to know about this answer; empty as a rule."""
+
     def __init__(
         self,
         *,
@@ -88,10 +119,11 @@ class Interpretation(_message.Message):
         markdown: _builtins.str = ...,
         summary: _builtins.str = ...,
         answers: _abc.Iterable[Global___Answer] | None = ...,
+        notices: _abc.Iterable[Global___Notice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "document", b"document", "markdown", b"markdown", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "document", b"document", "markdown", b"markdown", "notices", b"notices", "summary", b"summary"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -137,15 +169,51 @@ Global___Version: _TypeAlias = Version  # noqa: Y015
 
 @_typing.final
 class Want(_message.Message):
-    """Something the cloud still needs from the device."""
+    """Something the cloud needs, or needed, from the device."""
 
     DESCRIPTOR: _descriptor.Descriptor
+
+    class _State:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _StateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[Want._State.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        STATE_UNSPECIFIED: Want._State.ValueType  # 0
+        """Not said: an announced part that is still to come."""
+        STATE_OPEN: Want._State.ValueType  # 1
+        """Asked of the device; it has not come yet."""
+        STATE_SUPPLIED: Want._State.ValueType  # 2
+        """It is here."""
+        STATE_REFUSED: Want._State.ValueType  # 3
+        """The device will not send it; `refusal` says why."""
+        STATE_LAPSED: Want._State.ValueType  # 4
+        """It did not come in time, or nobody waits for it any more."""
+
+    class State(_State, metaclass=_StateEnumTypeWrapper):
+        """How far it has come."""
+
+    STATE_UNSPECIFIED: Want.State.ValueType  # 0
+    """Not said: an announced part that is still to come."""
+    STATE_OPEN: Want.State.ValueType  # 1
+    """Asked of the device; it has not come yet."""
+    STATE_SUPPLIED: Want.State.ValueType  # 2
+    """It is here."""
+    STATE_REFUSED: Want.State.ValueType  # 3
+    """The device will not send it; `refusal` says why."""
+    STATE_LAPSED: Want.State.ValueType  # 4
+    """It did not come in time, or nobody waits for it any more."""
 
     PART_ID_FIELD_NUMBER: _builtins.int
     KIND_FIELD_NUMBER: _builtins.int
     PAGE_FIELD_NUMBER: _builtins.int
     BOX_FIELD_NUMBER: _builtins.int
     RECEIVED_FIELD_NUMBER: _builtins.int
+    SCALE_FIELD_NUMBER: _builtins.int
+    WHY_FIELD_NUMBER: _builtins.int
+    EXPIRE_TIME_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
     part_id: _builtins.str
     """The part to send by Supply; for an announced part, its own id."""
     kind: _envelope_pb2.PartKind.ValueType
@@ -154,9 +222,25 @@ class Want(_message.Message):
     """Page number, from 0."""
     received: _builtins.int
     """How many bytes have been received so far: the offset to go on from."""
+    scale: _builtins.float
+    """How sharp it should be, in pixels for one of the prepared page along a side; 0 for an announced part. Send as much
+    as the original has, and no more than this.
+    """
+    why: _builtins.str
+    """Why it is wanted, in plain words; empty for an announced part."""
+    state: Global___Want.State.ValueType
+    """How far it has come; unspecified for an announced part."""
     @_builtins.property
     def box(self) -> _document_pb2.Box:
         """Which piece of the page; absent for anything but a crop."""
+
+    @_builtins.property
+    def expire_time(self) -> _timestamp_pb2.Timestamp:
+        """Until when it is waited for, by the service's clock; absent for an announced part."""
+
+    @_builtins.property
+    def refusal(self) -> Global___Notice:
+        """Why the device will not send it, when it will not."""
 
     def __init__(
         self,
@@ -166,10 +250,15 @@ class Want(_message.Message):
         page: _builtins.int = ...,
         box: _document_pb2.Box | None = ...,
         received: _builtins.int = ...,
+        scale: _builtins.float = ...,
+        why: _builtins.str = ...,
+        expire_time: _timestamp_pb2.Timestamp | None = ...,
+        state: Global___Want.State.ValueType = ...,
+        refusal: Global___Notice | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["box", b"box"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["box", b"box", "expire_time", b"expire_time", "refusal", b"refusal"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["box", b"box", "kind", b"kind", "page", b"page", "part_id", b"part_id", "received", b"received"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["box", b"box", "expire_time", b"expire_time", "kind", b"kind", "page", b"page", "part_id", b"part_id", "received", b"received", "refusal", b"refusal", "scale", b"scale", "state", b"state", "why", b"why"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -248,7 +337,7 @@ class Analysis(_message.Message):
         STATE_UNSPECIFIED: Analysis._State.ValueType  # 0
         """Not said."""
         STATE_AWAITING_PARTS: Analysis._State.ValueType  # 1
-        """Accepted and durable; announced parts are still to come."""
+        """Accepted and durable; parts are still to come: announced ones, or ones that an engine asked the device for."""
         STATE_PENDING: Analysis._State.ValueType  # 2
         """Everything is here; waiting for a worker."""
         STATE_RUNNING: Analysis._State.ValueType  # 3
@@ -266,7 +355,7 @@ class Analysis(_message.Message):
     STATE_UNSPECIFIED: Analysis.State.ValueType  # 0
     """Not said."""
     STATE_AWAITING_PARTS: Analysis.State.ValueType  # 1
-    """Accepted and durable; announced parts are still to come."""
+    """Accepted and durable; parts are still to come: announced ones, or ones that an engine asked the device for."""
     STATE_PENDING: Analysis.State.ValueType  # 2
     """Everything is here; waiting for a worker."""
     STATE_RUNNING: Analysis.State.ValueType  # 3
@@ -291,6 +380,7 @@ class Analysis(_message.Message):
     ROUTE_FIELD_NUMBER: _builtins.int
     TRAFFIC_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
+    PAST_WANTS_FIELD_NUMBER: _builtins.int
     analysis_id: _builtins.str
     """Output only. Unique; also the id of the workflow."""
     request_id: _builtins.str
@@ -333,6 +423,10 @@ class Analysis(_message.Message):
     def error(self) -> _status_pb2.Status:
         """Output only. Why it failed, when it did."""
 
+    @_builtins.property
+    def past_wants(self) -> _containers.RepeatedCompositeFieldContainer[Global___Want]:
+        """Output only. What was asked of the device and is not waited for any more: it came, was refused or ran out of time."""
+
     def __init__(
         self,
         *,
@@ -349,10 +443,11 @@ class Analysis(_message.Message):
         route: _envelope_pb2.Route | None = ...,
         traffic: Global___Traffic | None = ...,
         error: _status_pb2.Status | None = ...,
+        past_wants: _abc.Iterable[Global___Want] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "error", b"error", "expire_time", b"expire_time", "route", b"route", "traffic", b"traffic", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["analysis_id", b"analysis_id", "create_time", b"create_time", "document_id", b"document_id", "error", b"error", "expire_time", b"expire_time", "file_name", b"file_name", "request_id", b"request_id", "route", b"route", "state", b"state", "traffic", b"traffic", "update_time", b"update_time", "versions", b"versions", "wants", b"wants"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analysis_id", b"analysis_id", "create_time", b"create_time", "document_id", b"document_id", "error", b"error", "expire_time", b"expire_time", "file_name", b"file_name", "past_wants", b"past_wants", "request_id", b"request_id", "route", b"route", "state", b"state", "traffic", b"traffic", "update_time", b"update_time", "versions", b"versions", "wants", b"wants"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -639,6 +639,124 @@ class ExportRequest(_message.Message):
 Global___ExportRequest: _TypeAlias = ExportRequest  # noqa: Y015
 
 @_typing.final
+class RequestPartRequest(_message.Message):
+    """A picture that somebody would like to see."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANALYSIS_ID_FIELD_NUMBER: _builtins.int
+    PAGE_FIELD_NUMBER: _builtins.int
+    BOX_FIELD_NUMBER: _builtins.int
+    SCALE_FIELD_NUMBER: _builtins.int
+    analysis_id: _builtins.str
+    """Required. The analysis."""
+    page: _builtins.int
+    """Page number, from 0."""
+    scale: _builtins.float
+    """How sharp, in pixels for one of the prepared page along a side, at most 16; 0 means 1."""
+    @_builtins.property
+    def box(self) -> _document_pb2.Box:
+        """Which piece of the page; absent for the whole page."""
+
+    def __init__(
+        self,
+        *,
+        analysis_id: _builtins.str = ...,
+        page: _builtins.int = ...,
+        box: _document_pb2.Box | None = ...,
+        scale: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["box", b"box"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analysis_id", b"analysis_id", "box", b"box", "page", b"page", "scale", b"scale"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RequestPartRequest: _TypeAlias = RequestPartRequest  # noqa: Y015
+
+@_typing.final
+class RequestPartResponse(_message.Message):
+    """Where the picture is, or will be."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PART_ID_FIELD_NUMBER: _builtins.int
+    ANALYSIS_FIELD_NUMBER: _builtins.int
+    part_id: _builtins.str
+    """Its id: for GetPart, now if it is here already, else once it has come."""
+    @_builtins.property
+    def analysis(self) -> _analysis_pb2.Analysis:
+        """The analysis: the part is among its `wants` while it is awaited, and among `past_wants` afterwards."""
+
+    def __init__(
+        self,
+        *,
+        part_id: _builtins.str = ...,
+        analysis: _analysis_pb2.Analysis | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["analysis", b"analysis"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analysis", b"analysis", "part_id", b"part_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RequestPartResponse: _TypeAlias = RequestPartResponse  # noqa: Y015
+
+@_typing.final
+class GetPartRequest(_message.Message):
+    """Which part to give."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANALYSIS_ID_FIELD_NUMBER: _builtins.int
+    PART_ID_FIELD_NUMBER: _builtins.int
+    analysis_id: _builtins.str
+    """Required. The analysis."""
+    part_id: _builtins.str
+    """Required. The part."""
+    def __init__(
+        self,
+        *,
+        analysis_id: _builtins.str = ...,
+        part_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analysis_id", b"analysis_id", "part_id", b"part_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetPartRequest: _TypeAlias = GetPartRequest  # noqa: Y015
+
+@_typing.final
+class GetPartResponse(_message.Message):
+    """A piece of the part."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATA_FIELD_NUMBER: _builtins.int
+    PART_FIELD_NUMBER: _builtins.int
+    data: _builtins.bytes
+    """Bytes to append to what came before."""
+    @_builtins.property
+    def part(self) -> _envelope_pb2.Part:
+        """On the first piece: what it is, without bytes."""
+
+    def __init__(
+        self,
+        *,
+        data: _builtins.bytes = ...,
+        part: _envelope_pb2.Part | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["part", b"part"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "part", b"part"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetPartResponse: _TypeAlias = GetPartResponse  # noqa: Y015
+
+@_typing.final
 class ExportResponse(_message.Message):
     """A piece of the file."""
 

@@ -85,6 +85,16 @@ class AnalysisServiceStub:
                 request_serializer=docferry_dot_v1_dot_analysis__service__pb2.ExportRequest.SerializeToString,
                 response_deserializer=docferry_dot_v1_dot_analysis__service__pb2.ExportResponse.FromString,
                 _registered_method=True)
+        self.RequestPart = channel.unary_unary(
+                '/docferry.v1.AnalysisService/RequestPart',
+                request_serializer=docferry_dot_v1_dot_analysis__service__pb2.RequestPartRequest.SerializeToString,
+                response_deserializer=docferry_dot_v1_dot_analysis__service__pb2.RequestPartResponse.FromString,
+                _registered_method=True)
+        self.GetPart = channel.unary_stream(
+                '/docferry.v1.AnalysisService/GetPart',
+                request_serializer=docferry_dot_v1_dot_analysis__service__pb2.GetPartRequest.SerializeToString,
+                response_deserializer=docferry_dot_v1_dot_analysis__service__pb2.GetPartResponse.FromString,
+                _registered_method=True)
 
 
 class AnalysisServiceServicer:
@@ -161,6 +171,21 @@ class AnalysisServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RequestPart(self, request, context):
+        """Asks the device for a picture of a page, or of a piece of it, that is not here yet. Idempotent as long as it is
+        awaited. Watch tells when it has come (TYPE_WANTS_CHANGED). FAILED_PRECONDITION if the device keeps no original.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetPart(self, request, context):
+        """Gives the bytes of a part that is here.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AnalysisServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -213,6 +238,16 @@ def add_AnalysisServiceServicer_to_server(servicer, server):
                     servicer.Export,
                     request_deserializer=docferry_dot_v1_dot_analysis__service__pb2.ExportRequest.FromString,
                     response_serializer=docferry_dot_v1_dot_analysis__service__pb2.ExportResponse.SerializeToString,
+            ),
+            'RequestPart': grpc.unary_unary_rpc_method_handler(
+                    servicer.RequestPart,
+                    request_deserializer=docferry_dot_v1_dot_analysis__service__pb2.RequestPartRequest.FromString,
+                    response_serializer=docferry_dot_v1_dot_analysis__service__pb2.RequestPartResponse.SerializeToString,
+            ),
+            'GetPart': grpc.unary_stream_rpc_method_handler(
+                    servicer.GetPart,
+                    request_deserializer=docferry_dot_v1_dot_analysis__service__pb2.GetPartRequest.FromString,
+                    response_serializer=docferry_dot_v1_dot_analysis__service__pb2.GetPartResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -486,6 +521,60 @@ class AnalysisService:
             '/docferry.v1.AnalysisService/Export',
             docferry_dot_v1_dot_analysis__service__pb2.ExportRequest.SerializeToString,
             docferry_dot_v1_dot_analysis__service__pb2.ExportResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RequestPart(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/docferry.v1.AnalysisService/RequestPart',
+            docferry_dot_v1_dot_analysis__service__pb2.RequestPartRequest.SerializeToString,
+            docferry_dot_v1_dot_analysis__service__pb2.RequestPartResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetPart(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/docferry.v1.AnalysisService/GetPart',
+            docferry_dot_v1_dot_analysis__service__pb2.GetPartRequest.SerializeToString,
+            docferry_dot_v1_dot_analysis__service__pb2.GetPartResponse.FromString,
             options,
             channel_credentials,
             insecure,

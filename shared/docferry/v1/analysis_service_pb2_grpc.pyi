@@ -53,6 +53,12 @@ class AnalysisServiceStub:
     """Stores a person's correction as a new version."""
     Export: _grpc.UnaryStreamMultiCallable[_analysis_service_pb2.ExportRequest, _analysis_service_pb2.ExportResponse]
     """Gives a document in a file format."""
+    RequestPart: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.RequestPartRequest, _analysis_service_pb2.RequestPartResponse]
+    """Asks the device for a picture of a page, or of a piece of it, that is not here yet. Idempotent as long as it is
+    awaited. Watch tells when it has come (TYPE_WANTS_CHANGED). FAILED_PRECONDITION if the device keeps no original.
+    """
+    GetPart: _grpc.UnaryStreamMultiCallable[_analysis_service_pb2.GetPartRequest, _analysis_service_pb2.GetPartResponse]
+    """Gives the bytes of a part that is here."""
 
 @_typing.type_check_only
 class AnalysisServiceAsyncStub(AnalysisServiceStub):
@@ -79,6 +85,12 @@ class AnalysisServiceAsyncStub(AnalysisServiceStub):
     """Stores a person's correction as a new version."""
     Export: _aio.UnaryStreamMultiCallable[_analysis_service_pb2.ExportRequest, _analysis_service_pb2.ExportResponse]  # type: ignore[assignment]
     """Gives a document in a file format."""
+    RequestPart: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.RequestPartRequest, _analysis_service_pb2.RequestPartResponse]  # type: ignore[assignment]
+    """Asks the device for a picture of a page, or of a piece of it, that is not here yet. Idempotent as long as it is
+    awaited. Watch tells when it has come (TYPE_WANTS_CHANGED). FAILED_PRECONDITION if the device keeps no original.
+    """
+    GetPart: _aio.UnaryStreamMultiCallable[_analysis_service_pb2.GetPartRequest, _analysis_service_pb2.GetPartResponse]  # type: ignore[assignment]
+    """Gives the bytes of a part that is here."""
 
 class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
     """Takes envelopes in and gives analyses out. Every error is a google.rpc.Status with an ErrorInfo."""
@@ -162,5 +174,23 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_analysis_service_pb2.ExportResponse], _abc.AsyncIterator[_analysis_service_pb2.ExportResponse]]:
         """Gives a document in a file format."""
+
+    @_abc_1.abstractmethod
+    def RequestPart(
+        self,
+        request: _analysis_service_pb2.RequestPartRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_analysis_service_pb2.RequestPartResponse, _abc.Awaitable[_analysis_service_pb2.RequestPartResponse]]:
+        """Asks the device for a picture of a page, or of a piece of it, that is not here yet. Idempotent as long as it is
+        awaited. Watch tells when it has come (TYPE_WANTS_CHANGED). FAILED_PRECONDITION if the device keeps no original.
+        """
+
+    @_abc_1.abstractmethod
+    def GetPart(
+        self,
+        request: _analysis_service_pb2.GetPartRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_analysis_service_pb2.GetPartResponse], _abc.AsyncIterator[_analysis_service_pb2.GetPartResponse]]:
+        """Gives the bytes of a part that is here."""
 
 def add_AnalysisServiceServicer_to_server(servicer: AnalysisServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -23,9 +23,10 @@ _sym_db = _symbol_database.Default()
 
 
 from docferry.v1 import analysis_pb2 as docferry_dot_v1_dot_analysis__pb2
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n docferry/v1/device_service.proto\x12\x0b\x64ocferry.v1\x1a\x1a\x64ocferry/v1/analysis.proto\";\n\rEnrollRequest\x12\r\n\x05token\x18\x01 \x01(\t\x12\x1b\n\x13\x63\x65rtificate_request\x18\x02 \x01(\x0c\"9\n\x0e\x45nrollResponse\x12\x11\n\tdevice_id\x18\x01 \x01(\t\x12\x14\n\x0c\x63\x65rtificates\x18\x02 \x03(\x0c\"+\n\x0cRenewRequest\x12\x1b\n\x13\x63\x65rtificate_request\x18\x01 \x01(\x0c\"%\n\rRenewResponse\x12\x14\n\x0c\x63\x65rtificates\x18\x01 \x03(\x0c\"\'\n\x17GetConfigurationRequest\x12\x0c\n\x04\x65tag\x18\x01 \x01(\t\"\xa0\x01\n\x18GetConfigurationResponse\x12\x0c\n\x04\x65tag\x18\x01 \x01(\t\x12\x45\n\x08settings\x18\x02 \x03(\x0b\x32\x33.docferry.v1.GetConfigurationResponse.SettingsEntry\x1a/\n\rSettingsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"1\n\x19\x44\x65viceServiceWatchRequest\x12\x14\n\x0cresume_token\x18\x01 \x01(\t\"\x9f\x01\n\x1a\x44\x65viceServiceWatchResponse\x12\x14\n\x0cresume_token\x18\x01 \x01(\t\x12\'\n\x04part\x18\x02 \x01(\x0b\x32\x17.docferry.v1.PartWantedH\x00\x12:\n\rconfiguration\x18\x03 \x01(\x0b\x32!.docferry.v1.ConfigurationChangedH\x00\x42\x06\n\x04item\"W\n\nPartWanted\x12\x13\n\x0b\x61nalysis_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x1f\n\x04want\x18\x03 \x01(\x0b\x32\x11.docferry.v1.Want\"$\n\x14\x43onfigurationChanged\x12\x0c\n\x04\x65tag\x18\x01 \x01(\t2\xcf\x02\n\rDeviceService\x12\x41\n\x06\x45nroll\x12\x1a.docferry.v1.EnrollRequest\x1a\x1b.docferry.v1.EnrollResponse\x12>\n\x05Renew\x12\x19.docferry.v1.RenewRequest\x1a\x1a.docferry.v1.RenewResponse\x12_\n\x10GetConfiguration\x12$.docferry.v1.GetConfigurationRequest\x1a%.docferry.v1.GetConfigurationResponse\x12Z\n\x05Watch\x12&.docferry.v1.DeviceServiceWatchRequest\x1a\'.docferry.v1.DeviceServiceWatchResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n docferry/v1/device_service.proto\x12\x0b\x64ocferry.v1\x1a\x1a\x64ocferry/v1/analysis.proto\x1a\x1fgoogle/protobuf/timestamp.proto\";\n\rEnrollRequest\x12\r\n\x05token\x18\x01 \x01(\t\x12\x1b\n\x13\x63\x65rtificate_request\x18\x02 \x01(\x0c\"9\n\x0e\x45nrollResponse\x12\x11\n\tdevice_id\x18\x01 \x01(\t\x12\x14\n\x0c\x63\x65rtificates\x18\x02 \x03(\x0c\"+\n\x0cRenewRequest\x12\x1b\n\x13\x63\x65rtificate_request\x18\x01 \x01(\x0c\"%\n\rRenewResponse\x12\x14\n\x0c\x63\x65rtificates\x18\x01 \x03(\x0c\"\'\n\x17GetConfigurationRequest\x12\x0c\n\x04\x65tag\x18\x01 \x01(\t\"\xa0\x01\n\x18GetConfigurationResponse\x12\x0c\n\x04\x65tag\x18\x01 \x01(\t\x12\x45\n\x08settings\x18\x02 \x03(\x0b\x32\x33.docferry.v1.GetConfigurationResponse.SettingsEntry\x1a/\n\rSettingsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"1\n\x19\x44\x65viceServiceWatchRequest\x12\x14\n\x0cresume_token\x18\x01 \x01(\t\"\xd2\x01\n\x1a\x44\x65viceServiceWatchResponse\x12\x14\n\x0cresume_token\x18\x01 \x01(\t\x12\'\n\x04part\x18\x02 \x01(\x0b\x32\x17.docferry.v1.PartWantedH\x00\x12:\n\rconfiguration\x18\x03 \x01(\x0b\x32!.docferry.v1.ConfigurationChangedH\x00\x12\x31\n\theartbeat\x18\x04 \x01(\x0b\x32\x1c.docferry.v1.DeviceHeartbeatH\x00\x42\x06\n\x04item\";\n\x0f\x44\x65viceHeartbeat\x12(\n\x04time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"W\n\nPartWanted\x12\x13\n\x0b\x61nalysis_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x1f\n\x04want\x18\x03 \x01(\x0b\x32\x11.docferry.v1.Want\"Z\n\rRefuseRequest\x12\x13\n\x0b\x61nalysis_id\x18\x01 \x01(\t\x12\x0f\n\x07part_id\x18\x02 \x01(\t\x12#\n\x06reason\x18\x03 \x01(\x0b\x32\x13.docferry.v1.Notice\"<\n\x0eRefuseResponse\x12*\n\x05state\x18\x01 \x01(\x0e\x32\x1b.docferry.v1.Analysis.State\"$\n\x14\x43onfigurationChanged\x12\x0c\n\x04\x65tag\x18\x01 \x01(\t2\x92\x03\n\rDeviceService\x12\x41\n\x06\x45nroll\x12\x1a.docferry.v1.EnrollRequest\x1a\x1b.docferry.v1.EnrollResponse\x12>\n\x05Renew\x12\x19.docferry.v1.RenewRequest\x1a\x1a.docferry.v1.RenewResponse\x12_\n\x10GetConfiguration\x12$.docferry.v1.GetConfigurationRequest\x1a%.docferry.v1.GetConfigurationResponse\x12Z\n\x05Watch\x12&.docferry.v1.DeviceServiceWatchRequest\x1a\'.docferry.v1.DeviceServiceWatchResponse0\x01\x12\x41\n\x06Refuse\x12\x1a.docferry.v1.RefuseRequest\x1a\x1b.docferry.v1.RefuseResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,28 +35,34 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_GETCONFIGURATIONRESPONSE_SETTINGSENTRY']._loaded_options = None
   _globals['_GETCONFIGURATIONRESPONSE_SETTINGSENTRY']._serialized_options = b'8\001'
-  _globals['_ENROLLREQUEST']._serialized_start=77
-  _globals['_ENROLLREQUEST']._serialized_end=136
-  _globals['_ENROLLRESPONSE']._serialized_start=138
-  _globals['_ENROLLRESPONSE']._serialized_end=195
-  _globals['_RENEWREQUEST']._serialized_start=197
-  _globals['_RENEWREQUEST']._serialized_end=240
-  _globals['_RENEWRESPONSE']._serialized_start=242
-  _globals['_RENEWRESPONSE']._serialized_end=279
-  _globals['_GETCONFIGURATIONREQUEST']._serialized_start=281
-  _globals['_GETCONFIGURATIONREQUEST']._serialized_end=320
-  _globals['_GETCONFIGURATIONRESPONSE']._serialized_start=323
-  _globals['_GETCONFIGURATIONRESPONSE']._serialized_end=483
-  _globals['_GETCONFIGURATIONRESPONSE_SETTINGSENTRY']._serialized_start=436
-  _globals['_GETCONFIGURATIONRESPONSE_SETTINGSENTRY']._serialized_end=483
-  _globals['_DEVICESERVICEWATCHREQUEST']._serialized_start=485
-  _globals['_DEVICESERVICEWATCHREQUEST']._serialized_end=534
-  _globals['_DEVICESERVICEWATCHRESPONSE']._serialized_start=537
-  _globals['_DEVICESERVICEWATCHRESPONSE']._serialized_end=696
-  _globals['_PARTWANTED']._serialized_start=698
-  _globals['_PARTWANTED']._serialized_end=785
-  _globals['_CONFIGURATIONCHANGED']._serialized_start=787
-  _globals['_CONFIGURATIONCHANGED']._serialized_end=823
-  _globals['_DEVICESERVICE']._serialized_start=826
-  _globals['_DEVICESERVICE']._serialized_end=1161
+  _globals['_ENROLLREQUEST']._serialized_start=110
+  _globals['_ENROLLREQUEST']._serialized_end=169
+  _globals['_ENROLLRESPONSE']._serialized_start=171
+  _globals['_ENROLLRESPONSE']._serialized_end=228
+  _globals['_RENEWREQUEST']._serialized_start=230
+  _globals['_RENEWREQUEST']._serialized_end=273
+  _globals['_RENEWRESPONSE']._serialized_start=275
+  _globals['_RENEWRESPONSE']._serialized_end=312
+  _globals['_GETCONFIGURATIONREQUEST']._serialized_start=314
+  _globals['_GETCONFIGURATIONREQUEST']._serialized_end=353
+  _globals['_GETCONFIGURATIONRESPONSE']._serialized_start=356
+  _globals['_GETCONFIGURATIONRESPONSE']._serialized_end=516
+  _globals['_GETCONFIGURATIONRESPONSE_SETTINGSENTRY']._serialized_start=469
+  _globals['_GETCONFIGURATIONRESPONSE_SETTINGSENTRY']._serialized_end=516
+  _globals['_DEVICESERVICEWATCHREQUEST']._serialized_start=518
+  _globals['_DEVICESERVICEWATCHREQUEST']._serialized_end=567
+  _globals['_DEVICESERVICEWATCHRESPONSE']._serialized_start=570
+  _globals['_DEVICESERVICEWATCHRESPONSE']._serialized_end=780
+  _globals['_DEVICEHEARTBEAT']._serialized_start=782
+  _globals['_DEVICEHEARTBEAT']._serialized_end=841
+  _globals['_PARTWANTED']._serialized_start=843
+  _globals['_PARTWANTED']._serialized_end=930
+  _globals['_REFUSEREQUEST']._serialized_start=932
+  _globals['_REFUSEREQUEST']._serialized_end=1022
+  _globals['_REFUSERESPONSE']._serialized_start=1024
+  _globals['_REFUSERESPONSE']._serialized_end=1084
+  _globals['_CONFIGURATIONCHANGED']._serialized_start=1086
+  _globals['_CONFIGURATIONCHANGED']._serialized_end=1122
+  _globals['_DEVICESERVICE']._serialized_start=1125
+  _globals['_DEVICESERVICE']._serialized_end=1527
 # @@protoc_insertion_point(module_scope)

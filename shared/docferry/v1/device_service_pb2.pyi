@@ -7,6 +7,7 @@ from collections import abc as _abc
 from docferry.v1 import analysis_pb2 as _analysis_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 import builtins as _builtins
 import sys
@@ -197,7 +198,9 @@ class DeviceServiceWatchRequest(_message.Message):
 
     RESUME_TOKEN_FIELD_NUMBER: _builtins.int
     resume_token: _builtins.str
-    """From a message seen before; empty means everything still wanted."""
+    """From a message seen before: leaves out what came before it. Empty, or from a service whose data was lost since,
+    means everything still wanted.
+    """
     def __init__(
         self,
         *,
@@ -220,6 +223,7 @@ class DeviceServiceWatchResponse(_message.Message):
     RESUME_TOKEN_FIELD_NUMBER: _builtins.int
     PART_FIELD_NUMBER: _builtins.int
     CONFIGURATION_FIELD_NUMBER: _builtins.int
+    HEARTBEAT_FIELD_NUMBER: _builtins.int
     resume_token: _builtins.str
     """Give this to Watch to go on after this message."""
     @_builtins.property
@@ -230,22 +234,51 @@ class DeviceServiceWatchResponse(_message.Message):
     def configuration(self) -> Global___ConfigurationChanged:
         """The configuration has changed: get it."""
 
+    @_builtins.property
+    def heartbeat(self) -> Global___DeviceHeartbeat:
+        """Nothing is wanted; sent so that a silent link can be told from a dead one."""
+
     def __init__(
         self,
         *,
         resume_token: _builtins.str = ...,
         part: Global___PartWanted | None = ...,
         configuration: Global___ConfigurationChanged | None = ...,
+        heartbeat: Global___DeviceHeartbeat | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["configuration", b"configuration", "item", b"item", "part", b"part"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["configuration", b"configuration", "heartbeat", b"heartbeat", "item", b"item", "part", b"part"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["configuration", b"configuration", "item", b"item", "part", b"part", "resume_token", b"resume_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["configuration", b"configuration", "heartbeat", b"heartbeat", "item", b"item", "part", b"part", "resume_token", b"resume_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_item: _TypeAlias = _typing.Literal["part", "configuration"]  # noqa: Y015
+    _WhichOneofReturnType_item: _TypeAlias = _typing.Literal["part", "configuration", "heartbeat"]  # noqa: Y015
     _WhichOneofArgType_item: _TypeAlias = _typing.Literal["item", b"item"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_item) -> _WhichOneofReturnType_item | None: ...
 
 Global___DeviceServiceWatchResponse: _TypeAlias = DeviceServiceWatchResponse  # noqa: Y015
+
+@_typing.final
+class DeviceHeartbeat(_message.Message):
+    """Nothing has been wanted for a while."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TIME_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def time(self) -> _timestamp_pb2.Timestamp:
+        """The server's clock."""
+
+    def __init__(
+        self,
+        *,
+        time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["time", b"time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["time", b"time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeviceHeartbeat: _TypeAlias = DeviceHeartbeat  # noqa: Y015
 
 @_typing.final
 class PartWanted(_message.Message):
@@ -278,6 +311,60 @@ class PartWanted(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PartWanted: _TypeAlias = PartWanted  # noqa: Y015
+
+@_typing.final
+class RefuseRequest(_message.Message):
+    """A wanted part that will not come."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANALYSIS_ID_FIELD_NUMBER: _builtins.int
+    PART_ID_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    analysis_id: _builtins.str
+    """Required. The analysis."""
+    part_id: _builtins.str
+    """Required. The part."""
+    @_builtins.property
+    def reason(self) -> _analysis_pb2.Notice:
+        """Required. Why: a code of at most 64 characters, e.g. "POLICY" or "NOT_KEPT", and at most 500 in plain words."""
+
+    def __init__(
+        self,
+        *,
+        analysis_id: _builtins.str = ...,
+        part_id: _builtins.str = ...,
+        reason: _analysis_pb2.Notice | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analysis_id", b"analysis_id", "part_id", b"part_id", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RefuseRequest: _TypeAlias = RefuseRequest  # noqa: Y015
+
+@_typing.final
+class RefuseResponse(_message.Message):
+    """The refusal is stored."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATE_FIELD_NUMBER: _builtins.int
+    state: _analysis_pb2.Analysis.State.ValueType
+    """The analysis's state after it."""
+    def __init__(
+        self,
+        *,
+        state: _analysis_pb2.Analysis.State.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RefuseResponse: _TypeAlias = RefuseResponse  # noqa: Y015
 
 @_typing.final
 class ConfigurationChanged(_message.Message):

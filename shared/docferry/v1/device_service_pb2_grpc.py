@@ -55,6 +55,11 @@ class DeviceServiceStub:
                 request_serializer=docferry_dot_v1_dot_device__service__pb2.DeviceServiceWatchRequest.SerializeToString,
                 response_deserializer=docferry_dot_v1_dot_device__service__pb2.DeviceServiceWatchResponse.FromString,
                 _registered_method=True)
+        self.Refuse = channel.unary_unary(
+                '/docferry.v1.DeviceService/Refuse',
+                request_serializer=docferry_dot_v1_dot_device__service__pb2.RefuseRequest.SerializeToString,
+                response_deserializer=docferry_dot_v1_dot_device__service__pb2.RefuseResponse.FromString,
+                _registered_method=True)
 
 
 class DeviceServiceServicer:
@@ -83,7 +88,15 @@ class DeviceServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Watch(self, request, context):
-        """Tells what the cloud wants from the device, as it comes up.
+        """Tells what the cloud wants from the device: first what is still wanted, then what comes up. A device hears of its
+        own documents only.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Refuse(self, request, context):
+        """Says that a wanted part will not come, and why. Idempotent.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -111,6 +124,11 @@ def add_DeviceServiceServicer_to_server(servicer, server):
                     servicer.Watch,
                     request_deserializer=docferry_dot_v1_dot_device__service__pb2.DeviceServiceWatchRequest.FromString,
                     response_serializer=docferry_dot_v1_dot_device__service__pb2.DeviceServiceWatchResponse.SerializeToString,
+            ),
+            'Refuse': grpc.unary_unary_rpc_method_handler(
+                    servicer.Refuse,
+                    request_deserializer=docferry_dot_v1_dot_device__service__pb2.RefuseRequest.FromString,
+                    response_serializer=docferry_dot_v1_dot_device__service__pb2.RefuseResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -222,6 +240,33 @@ class DeviceService:
             '/docferry.v1.DeviceService/Watch',
             docferry_dot_v1_dot_device__service__pb2.DeviceServiceWatchRequest.SerializeToString,
             docferry_dot_v1_dot_device__service__pb2.DeviceServiceWatchResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Refuse(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/docferry.v1.DeviceService/Refuse',
+            docferry_dot_v1_dot_device__service__pb2.RefuseRequest.SerializeToString,
+            docferry_dot_v1_dot_device__service__pb2.RefuseResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -40,7 +40,11 @@ class DeviceServiceStub:
     GetConfiguration: _grpc.UnaryUnaryMultiCallable[_device_service_pb2.GetConfigurationRequest, _device_service_pb2.GetConfigurationResponse]
     """Gives the device its configuration."""
     Watch: _grpc.UnaryStreamMultiCallable[_device_service_pb2.DeviceServiceWatchRequest, _device_service_pb2.DeviceServiceWatchResponse]
-    """Tells what the cloud wants from the device, as it comes up."""
+    """Tells what the cloud wants from the device: first what is still wanted, then what comes up. A device hears of its
+    own documents only.
+    """
+    Refuse: _grpc.UnaryUnaryMultiCallable[_device_service_pb2.RefuseRequest, _device_service_pb2.RefuseResponse]
+    """Says that a wanted part will not come, and why. Idempotent."""
 
 @_typing.type_check_only
 class DeviceServiceAsyncStub(DeviceServiceStub):
@@ -54,7 +58,11 @@ class DeviceServiceAsyncStub(DeviceServiceStub):
     GetConfiguration: _aio.UnaryUnaryMultiCallable[_device_service_pb2.GetConfigurationRequest, _device_service_pb2.GetConfigurationResponse]  # type: ignore[assignment]
     """Gives the device its configuration."""
     Watch: _aio.UnaryStreamMultiCallable[_device_service_pb2.DeviceServiceWatchRequest, _device_service_pb2.DeviceServiceWatchResponse]  # type: ignore[assignment]
-    """Tells what the cloud wants from the device, as it comes up."""
+    """Tells what the cloud wants from the device: first what is still wanted, then what comes up. A device hears of its
+    own documents only.
+    """
+    Refuse: _aio.UnaryUnaryMultiCallable[_device_service_pb2.RefuseRequest, _device_service_pb2.RefuseResponse]  # type: ignore[assignment]
+    """Says that a wanted part will not come, and why. Idempotent."""
 
 class DeviceServiceServicer(metaclass=_abc_1.ABCMeta):
     """Lets a device join, renew, be configured, and hear what the cloud wants of it."""
@@ -89,6 +97,16 @@ class DeviceServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _device_service_pb2.DeviceServiceWatchRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_device_service_pb2.DeviceServiceWatchResponse], _abc.AsyncIterator[_device_service_pb2.DeviceServiceWatchResponse]]:
-        """Tells what the cloud wants from the device, as it comes up."""
+        """Tells what the cloud wants from the device: first what is still wanted, then what comes up. A device hears of its
+        own documents only.
+        """
+
+    @_abc_1.abstractmethod
+    def Refuse(
+        self,
+        request: _device_service_pb2.RefuseRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_device_service_pb2.RefuseResponse, _abc.Awaitable[_device_service_pb2.RefuseResponse]]:
+        """Says that a wanted part will not come, and why. Idempotent."""
 
 def add_DeviceServiceServicer_to_server(servicer: DeviceServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -481,6 +481,7 @@ class Envelope(_message.Message):
     PARTS_FIELD_NUMBER: _builtins.int
     ROUTE_FIELD_NUMBER: _builtins.int
     EFFORT_FIELD_NUMBER: _builtins.int
+    ORIGINAL_PERCENT_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Required. A UUID made on the device; the same id always gives the same analysis."""
     document_id: _builtins.str
@@ -493,6 +494,11 @@ class Envelope(_message.Message):
     """Size in bytes of what was captured."""
     effort: Global___Effort.ValueType
     """How much work the cloud may spend."""
+    original_percent: _builtins.int
+    """How sharp the sender could still be: pixels along a side of the original it keeps for 100 of the prepared page.
+    It keeps the original until the analysis is settled and hears on DeviceService.Watch what is wanted of it.
+    0: it keeps nothing and takes no wants.
+    """
     @_builtins.property
     def capture_time(self) -> _timestamp_pb2.Timestamp:
         """When the document was captured, by the device's own clock (which may be wrong)."""
@@ -522,10 +528,11 @@ class Envelope(_message.Message):
         parts: _abc.Iterable[Global___Part] | None = ...,
         route: Global___Route | None = ...,
         effort: Global___Effort.ValueType = ...,
+        original_percent: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["capture_time", b"capture_time", "route", b"route", "structure", b"structure"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["capture_time", b"capture_time", "document_id", b"document_id", "effort", b"effort", "file_name", b"file_name", "original_bytes", b"original_bytes", "parts", b"parts", "protocol_version", b"protocol_version", "request_id", b"request_id", "route", b"route", "structure", b"structure"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["capture_time", b"capture_time", "document_id", b"document_id", "effort", b"effort", "file_name", b"file_name", "original_bytes", b"original_bytes", "original_percent", b"original_percent", "parts", b"parts", "protocol_version", b"protocol_version", "request_id", b"request_id", "route", b"route", "structure", b"structure"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

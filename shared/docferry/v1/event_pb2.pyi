@@ -45,6 +45,10 @@ class Event(_message.Message):
         """The analysis was cancelled."""
         TYPE_DELETED: Event._Type.ValueType  # 6
         """The analysis and its data were deleted."""
+        TYPE_WANTS_CHANGED: Event._Type.ValueType  # 7
+        """A part that somebody asked for by RequestPart is awaited, has come, was refused or ran out of time; state and
+        version stay.
+        """
 
     class Type(_Type, metaclass=_TypeEnumTypeWrapper):
         """What happened."""
@@ -63,6 +67,10 @@ class Event(_message.Message):
     """The analysis was cancelled."""
     TYPE_DELETED: Event.Type.ValueType  # 6
     """The analysis and its data were deleted."""
+    TYPE_WANTS_CHANGED: Event.Type.ValueType  # 7
+    """A part that somebody asked for by RequestPart is awaited, has come, was refused or ran out of time; state and
+    version stay.
+    """
 
     EVENT_ID_FIELD_NUMBER: _builtins.int
     SEQUENCE_FIELD_NUMBER: _builtins.int

@@ -26,9 +26,17 @@ from google.protobuf.message import Message
 from docferry.channel import call_metadata, open_channel
 from docferry.document import Document, Line, Page, Reading, Region, RegionType
 from docferry.packing import pack_reading
+from docferry.v1 import (
+    analysis_pb2,
+    analysis_service_pb2_grpc,
+    device_service_pb2,
+    device_service_pb2_grpc,
+    envelope_pb2,
+    event_pb2,
+    subscription_service_pb2_grpc,
+)
 from docferry.v1 import analysis_service_pb2 as pb
-from docferry.v1 import analysis_service_pb2_grpc, envelope_pb2, event_pb2, subscription_service_pb2_grpc
-from docferry_cloud.engine import Task
+from docferry_cloud.engine import Task, Want
 from docferry_cloud.server import CloudServer, Times
 from docferry_cloud.settings import CloudSettings, Token
 from docferry_cloud.sweeper import SweepTimes
@@ -42,6 +50,7 @@ QUICK = Times(
     drain=3.0,
 )
 _TENANTS = 64
+A_LINE = Want((0.1, 0.1, 0.5, 0.2), 1.0, "a line stays in doubt")
 
 
 class EchoEngine:
@@ -59,6 +68,24 @@ class EchoEngine:
         return page.reading or Page(width=10, height=10)
 
 
+class AskingEngine(EchoEngine):
+    """Asks for one crop of every page of which a risk is stated; keeps what it was given, page by page."""
+
+    name = "asking"
+
+    def __init__(self, hook=None, wants=(A_LINE,)):
+        super().__init__(hook)
+        self.given = []
+        self.asks = wants
+
+    def read(self, page, effort, cancelled):
+        self.given.append(page)
+        return super().read(page, effort, cancelled)
+
+    def wants(self, page, read):
+        return self.asks if page.target_risk else ()
+
+
 @dataclass
 class Caller:
     """The stubs with the token of one device in one tenant."""
@@ -70,9 +97,11 @@ class Caller:
     def __post_init__(self):
         self._analysis = analysis_service_pb2_grpc.AnalysisServiceStub(self.channel)
         self._subscription = subscription_service_pb2_grpc.SubscriptionServiceStub(self.channel)
+        self._device = device_service_pb2_grpc.DeviceServiceStub(self.channel)
 
     async def __call__(self, name: str, request: Message):
         service = self._subscription if "Subscription" in type(request).__name__ else self._analysis
+        service = self._device if name == "Refuse" else service
         return await getattr(service, name)(request, timeout=DEADLINE, metadata=call_metadata(self.token))
 
     async def submit(self, envelope: envelope_pb2.Envelope):
@@ -85,6 +114,24 @@ class Caller:
         fields = {"total_size": part.size, "sha256": part.sha256} | changes
         request = pb.SupplyRequest(analysis_id=analysis_id, part_id=part.part_id, offset=offset, data=data, **fields)
         return await self("Supply", request)
+
+    def wanted(self, **fields):
+        request = device_service_pb2.DeviceServiceWatchRequest(**fields)
+        return self._device.Watch(request, timeout=DEADLINE, metadata=call_metadata(self.token))
+
+    async def want(self, **fields):
+        """The first thing that is wanted of this device."""
+        call = self.wanted(**fields)
+        async for answer in call:
+            if answer.HasField("part"):
+                call.cancel()
+                return answer
+        raise AssertionError("the stream ended")
+
+    async def refuse(self, analysis_id: str, part_id: str, code: str = "POLICY", detail: str = "no pictures"):
+        reason = analysis_pb2.Notice(code=code, detail=detail)
+        request = device_service_pb2.RefuseRequest(analysis_id=analysis_id, part_id=part_id, reason=reason)
+        return await self("Refuse", request)
 
     def watch(self, **fields):
         request = pb.AnalysisServiceWatchRequest(**fields)
@@ -123,9 +170,17 @@ class Running:
         number = next(self.numbers) if number is None else number
         return Caller(self.channel, f"token-{number}", f"tenant-{number}")
 
+    def colleague(self, caller: Caller) -> Caller:
+        """Another device of the same tenant."""
+        return Caller(self.channel, caller.token.replace("token", "other"), caller.tenant)
+
 
 def tokens() -> tuple[Token, ...]:
-    return tuple(Token(hashlib.sha256(f"token-{n}".encode()).digest(), f"tenant-{n}", "kiosk") for n in range(_TENANTS))
+    return tuple(
+        Token(hashlib.sha256(f"{name}-{n}".encode()).digest(), f"tenant-{n}", device)
+        for n in range(_TENANTS)
+        for name, device in (("token", "kiosk"), ("other", "tablet"))
+    )
 
 
 @asynccontextmanager
@@ -170,6 +225,11 @@ def echo_engine():
 
 
 @pytest.fixture(scope="session")
+def asking_engine():
+    return AskingEngine
+
+
+@pytest.fixture(scope="session")
 def reading() -> Reading:
     line = Line("r1.l1", "TOTAL 9.00", ((0.1, 0.1), (0.5, 0.1), (0.5, 0.2), (0.1, 0.2)), 0.9)
     region = Region("r1", RegionType.TEXT, (0.1, 0.1, 0.5, 0.2), 0, lines=(line,))
@@ -210,6 +270,28 @@ def make_part():
         return envelope_pb2.Part(**(fields | changes))
 
     return make
+
+
+@dataclass
+class Picture:
+    """A picture with the fields of a part that a supply needs."""
+
+    part_id: str
+    data: bytes
+
+    def __post_init__(self):
+        self.size, self.sha256 = len(self.data), hashlib.sha256(self.data).digest()
+
+
+@pytest.fixture(scope="session")
+def make_picture():
+    return Picture
+
+
+@pytest.fixture(scope="session")
+def large_picture() -> bytes:
+    """A picture whose bytes fill several chunks."""
+    return b"P6 90 90 255\n" + bytes(range(250)) * 98
 
 
 @dataclass

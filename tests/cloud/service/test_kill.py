@@ -28,16 +28,16 @@ DEADLINE = 30
 
 
 @asynccontextmanager
-async def _server(folder: Path, fault: str):
+async def _server(folder: Path, fault: str, patience: float = 30):
     environment = {"PYTHONPATH": ":".join(sys.path)}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, SERVER, folder, fault, stdout=asyncio.subprocess.PIPE, env=environment
+        sys.executable, SERVER, folder, fault, str(patience), "0", stdout=asyncio.subprocess.PIPE, env=environment
     )
     try:
         async with asyncio.timeout(DEADLINE):
             address = (await process.stdout.readline()).decode().strip()
         async with open_channel(address) as channel:
-            yield process, grpc_api.AnalysisServiceStub(channel)
+            yield process, grpc_api.AnalysisServiceStub(channel), channel
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.send_signal(signal.SIGTERM)
@@ -49,13 +49,13 @@ async def _server(folder: Path, fault: str):
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_a_killed_service_loses_and_duplicates_nothing(tmp_path, make_envelope, fault):
     request = pb.SubmitRequest(envelope=make_envelope())
-    async with _server(tmp_path, fault) as (process, stub):
+    async with _server(tmp_path, fault) as (process, stub, _):
         # The answer may be lost with the process; what counts is what the next one makes of it.
         with contextlib.suppress(grpc.aio.AioRpcError):
             await stub.Submit(request, timeout=DEADLINE)
         async with asyncio.timeout(DEADLINE):
             assert await process.wait() == -signal.SIGKILL
-    async with _server(tmp_path, "none") as (process, stub):
+    async with _server(tmp_path, "none") as (process, stub, _):
         if fault == FAULTS[0]:
             await stub.Submit(request, timeout=DEADLINE)
         events = []
@@ -80,7 +80,7 @@ async def test_a_killed_service_loses_and_duplicates_nothing(tmp_path, make_enve
 
 async def test_two_processes_on_one_folder_do_every_document_once(tmp_path, make_envelope):
     documents = 24
-    async with _server(tmp_path, "none") as (_, one), _server(tmp_path, "none") as (_, other):
+    async with _server(tmp_path, "none") as (_, one, _), _server(tmp_path, "none") as (_, other, _):
         requests = [pb.SubmitRequest(envelope=make_envelope()) for _ in range(documents)]
         # Each goes to both, as from a device that changes its link in between.
         taken = await asyncio.gather(
@@ -99,8 +99,8 @@ async def test_two_processes_on_one_folder_do_every_document_once(tmp_path, make
 
 async def test_a_living_process_takes_over_from_a_killed_one(tmp_path, make_envelope):
     async with (
-        _server(tmp_path, "claimed, not read") as (process, doomed),
-        _server(tmp_path, "none") as (_, living),
+        _server(tmp_path, "claimed, not read") as (process, doomed, _),
+        _server(tmp_path, "none") as (_, living, _),
     ):
         # Whichever of the two workers takes one: enough of them, and the doomed one takes its share.
         for _ in range(100):

@@ -190,7 +190,7 @@ def test_an_analysis_whose_parts_stop_coming_fails_after_a_day(world):
     part = NewPart("p", b"", 9000, bytes(32))
     idle, slow = world.take(part), world.take(part)
     world.now += DAY // 2
-    supply(world.database, Chunk(slow, "p", 0, 9000, bytes(32), bytes(4096), 4200), "tenant", world.clock)
+    supply(world.database, world.log, Chunk(slow, "p", 0, 9000, bytes(32), bytes(4096), 4200), CALLER, world.clock)
     assert world.store.give_up() == []
     world.now += DAY // 2
     assert world.store.give_up() == [idle]
@@ -298,7 +298,7 @@ def test_however_a_part_is_cut_and_resent_the_stored_bytes_are_the_sent_ones(wor
         if not piece or start > sent or (len(piece) < MIN_CHUNK_BYTES and ends < len(data)):
             continue
         chunk = Chunk(analysis_id, "p", start, len(data), hashlib.sha256(data).digest(), piece, len(piece) + 60)
-        progress = supply(world.database, chunk, "tenant", world.clock)
+        progress = supply(world.database, world.log, chunk, CALLER, world.clock)
         if ends == len(data) or ends - sent >= MIN_CHUNK_BYTES:
             sent = max(sent, ends)
         assert progress.received == sent

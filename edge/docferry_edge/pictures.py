@@ -1,0 +1,15 @@
+"""How pictures leave the device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Pictures:
+    """How pictures are encoded: the overview's long side in pixels, and WebP qualities 1..100. All are grey."""
+
+    overview_side: int = 1024
+    overview_quality: int = 50
+    crop_quality: int = 80
+    page_quality: int = 60
