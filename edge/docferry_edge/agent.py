@@ -91,6 +91,7 @@ class Agent:
         self._inbox = inbox
         self._desk = desk
         self._report = report
+        self._on_hint = tell
         self._tell = tell or (lambda _: None)
         self._ready = ready
         self._remove_captured = remove_captured
@@ -213,6 +214,7 @@ class Agent:
             else:
                 self._changed.set()
                 self._uplink.wake()
+                await asyncio.to_thread(give_back)
 
     async def _at_desk(self, work: Callable[[], None]) -> None:
         """Do blocking work at the desk in a thread. When the agent stops meanwhile, the desk does, and the thread."""
@@ -250,11 +252,10 @@ class Agent:
         data = self._outbox.image(entry.document_id)
         waited = elapsed_ms(entry) or 0.0
         strain = self._gauge.look() if self._gauge is not None else Strain()
-        answer = self._desk.read(Job(_identity(entry), data, strain), self._tell)
+        answer = self._desk.read(Job(_identity(entry), data, strain), self._on_hint)
         packed = answer.packed
         timings = {name: round(waited + value, 1) for name, value in packed.timings.items()}
         self._keep_packed(entry.document_id, replace(packed, timings=timings), answer.edge_answer)
-        give_back()
 
     def _keep_packed(self, document_id: str, packed: Packed, answer: bytes) -> None:
         self._outbox.packed(
