@@ -1,9 +1,10 @@
 """Start the installed agent, hand it one picture, stop it, and look into its outbox.
 
-    python agent_smoke.py PICTURE COMMAND...
+    python agent_smoke.py PICTURE ANSWER COMMAND...
 
 COMMAND starts the agent with `--json`. There is no cloud: the edge's own answer must come, the picture must leave
 the inbox, and what is to be sent must stand in the outbox, packed, after the agent has ended by itself on SIGTERM.
+The answer goes to the file ANSWER.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from docferry_edge.entry import State
 from docferry_edge.outbox import Outbox
 from docferry_edge.settings import SETTINGS, EdgeSettings, edge_settings
 
-PATIENCE_S = 900.0
+PATIENCE_S = 3600.0
 """An emulated processor is slow, and the machine under it may be busy."""
 
 
-def main(picture: Path, command: list[str]) -> None:
+def main(picture: Path, kept: Path, command: list[str]) -> None:
     """Do all of it; an assertion says what went wrong."""
     settings = edge_settings(load(SETTINGS, Path(command[command.index("--config") + 1])))
     began = time.monotonic()
@@ -41,6 +42,7 @@ def main(picture: Path, command: list[str]) -> None:
         finally:
             agent.terminate()
         status = agent.wait(PATIENCE_S)
+    kept.write_text(json.dumps(answer) + "\n", encoding="utf-8")
     lines = sum(len(region["lines"]) for page in answer["pages"] for region in page["regions"])
     print(f"answered after {time.monotonic() - began:.1f} s: {lines} lines, route {answer['route']['decision']}")
     assert lines > 0
@@ -81,4 +83,4 @@ def _look(settings: EdgeSettings, document_id: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])

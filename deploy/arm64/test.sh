@@ -20,6 +20,7 @@ MIRROR=${MIRROR:-http://deb.debian.org/debian} PYTHON=${PYTHON:-.venv/bin/python
 export PYTHON QEMU_CPU=$CPU
 stand_apart "${BASH_SOURCE[0]}" SUITE,CPU,BUNDLE,SAMPLES,ONLINE,MIRROR
 open_cache "$project/.cache/arm64/$SUITE"
+for_the_agent=chinese_receipt.jpg
 case $CPU in
     cortex-a72 | cortex-a76) ;;
     *) echo "test-arm64: CPU is cortex-a72 or cortex-a76, not $CPU" >&2 && exit 2 ;;
@@ -117,6 +118,7 @@ read_here() {
     rm -rf "$DOCFERRY_CACHE"
     "$PYTHON" -m docferry.cli models pull "${models[@]}" >>"$log"
     list_samples shared/docferry/samples | xargs "$PYTHON" -m docferry.cli read --json >"$cache/here.jsonl"
+    "$PYTHON" -m docferry.cli read --json "shared/docferry/samples/$for_the_agent" >"$cache/here-agent.jsonl"
 }
 
 read_there() {
@@ -130,7 +132,9 @@ run_agent_there() {
     local command
     command=$(sed -n 's/^ExecStart=//p' "$machine/etc/systemd/system/docferry-edge.service")
     # shellcheck disable=SC2086
-    as_the_unit /opt/docferry/bin/python /media/test/agent_smoke.py /media/samples/chinese_receipt.jpg $command --json
+    as_the_unit /opt/docferry/bin/python /media/test/agent_smoke.py "/media/samples/$for_the_agent" /tmp/answer.jsonl \
+        $command --json
+    "$PYTHON" deploy/arm64/compare.py "$cache/here-agent.jsonl" "$machine/tmp/answer.jsonl"
 }
 
 uninstall_there() {
