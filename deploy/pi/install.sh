@@ -170,7 +170,11 @@ list_packages() {  # names, versions, and the hash of the wheel that docferry ca
 
 install_packages() {
     local before after options=() wanted="docferry[edge]"
-    [ -z "$wheel" ] || wanted="${wheel}[edge]"
+    if [ -n "$wheel" ]; then
+        wanted="${wheel}[edge]"
+    else
+        options+=(--upgrade)
+    fi
     [ ! -f "$here/constraints.txt" ] || options+=(--constraint "$here/constraints.txt")
     [ -z "$wheels" ] || options+=(--no-index --find-links "$wheels")
     before=$(list_packages)
