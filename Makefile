@@ -12,7 +12,7 @@ JOBS      ?= 2
 # One OpenCV for both ends: paddleocr brings the contrib GUI build into the same folder, the headless build goes last.
 OPENCV    := opencv-python-headless==4.10.0.84
 
-.PHONY: help docs rapidocr demo test test-long lint format proto bench setup clean wheels-arm64 samples
+.PHONY: help docs rapidocr demo test test-long lint format proto bench setup clean wheels-arm64 test-arm64 test-systemd samples
 
 help:  ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -26,11 +26,20 @@ test: $(STAMP) $(MODELS) $(NODE) $(SYSTEM)  ## Run all tests that take seconds.
 test-long: $(STAMP) $(MODELS) $(NODE) $(SYSTEM)  ## Run the tests that take minutes.
 	@$(PYTHON) -m pytest -n $(JOBS) --dist loadgroup -m long $(ARGS)
 
-lint: $(STAMP) $(NODE)  ## ruff, mypy strict, import contracts, buf.
+test-arm64: $(STAMP)  ## Install and run the edge on an emulated arm64 Debian without network (minutes; as root).
+	@deploy/install_debian_packages.sh deploy/arm64/apt-packages.txt
+	@PYTHON=$(PYTHON) deploy/arm64/test.sh
+
+test-systemd: $(STAMP)  ## Install the edge on a booted Debian and see the hardened unit work (a minute or two; as root).
+	@deploy/install_debian_packages.sh deploy/systemd/apt-packages.txt
+	@PYTHON=$(PYTHON) deploy/systemd/test.sh
+
+lint: $(STAMP) $(NODE)  ## ruff, mypy strict, import contracts, shellcheck, buf.
 	@$(VENV)/bin/ruff check
 	@$(VENV)/bin/ruff format --check
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports
+	@$(VENV)/bin/shellcheck --external-sources .ci/run $$(git ls-files '*.sh')
 	@PYTHON=$(PYTHON) proto/lint.sh
 
 format: $(STAMP)  ## Format the code and sort its imports.

@@ -6,7 +6,8 @@ cd "$(dirname "$0")/.."
 out=${1:-shared}
 python=${PYTHON:-.venv/bin/python}
 site=$($python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
-export PATH="$(dirname "$(command -v "$python")"):$PATH"
+PATH=$(dirname "$(command -v "$python")"):$PATH
+export PATH
 mkdir -p "$out"
 $python -m grpc_tools.protoc -I proto -I "$site" \
     --python_out="$out" --mypy_out="$out" --grpc_python_out="$out" --mypy_grpc_out="$out" \

@@ -93,6 +93,12 @@ def test_the_units_ceiling_on_memory_is_the_settings() -> None:
     assert "ProcSubset" not in unit
 
 
+@pytest.mark.parametrize("unit", ["docferry-edge", "docferry-cloud"])
+def test_the_units_leave_in_sight_what_the_programs_read_in_proc(unit: str) -> None:
+    # ProcSubset=pid hides /proc/sys (the outbox needs the boot id) and /proc/cpuinfo (onnxruntime picks by it).
+    assert "ProcSubset" not in (ROOT / "deploy" / "systemd" / f"{unit}.service").read_text()
+
+
 def test_the_example_settings_are_taken() -> None:
     folder = ROOT / "deploy" / "config"
     assert edge_settings(load(EDGE, folder / "edge.toml", {})).remove_captured

@@ -75,6 +75,10 @@ def describe(name: str, file: Path, source: str) -> BuiltModel:
 
 def write_manifest(folder: Path, bundle: Bundle) -> None:
     """Complete a bundle whose model files are in place."""
+    _replace(folder / MANIFEST, _rendered(bundle))
+
+
+def _rendered(bundle: Bundle) -> bytes:
     tree = {
         "format": _FORMAT,
         "seed": bundle.seed,
@@ -84,7 +88,7 @@ def write_manifest(folder: Path, bundle: Bundle) -> None:
             for m in bundle.models.values()
         ],
     }
-    _replace(folder / MANIFEST, (json.dumps(tree, indent=2) + "\n").encode())
+    return (json.dumps(tree, indent=2) + "\n").encode()
 
 
 def read_manifest(folder: Path) -> Bundle:
@@ -125,6 +129,8 @@ def verify_bundle(folder: Path, store: ModelStore) -> Bundle:
 def install_bundle(folder: Path, store: ModelStore) -> Bundle:
     """Copy a bundle into the cache; from then on its models are used in place of the originals.
 
+    What is there already and right is left alone.
+
     Raises:
         ModelError: The bundle is not in order; see `verify_bundle`. Nothing of it is used.
         StorageFull: The disk is full.
@@ -134,11 +140,14 @@ def install_bundle(folder: Path, store: ModelStore) -> Bundle:
     with storage_errors(store.root):
         for model in bundle.models.values():
             target = _place(store, model)
+            if target.is_file() and _digest(target) == model.sha256:
+                continue
             target.parent.mkdir(parents=True, exist_ok=True)
             _copy(folder / model.file, target)
             # The source is another's folder and may have changed since it was hashed.
             _require(target, model)
-        write_manifest(_folder(store), bundle)
+        if not is_bundle(_folder(store)) or (_folder(store) / MANIFEST).read_bytes() != _rendered(bundle):
+            write_manifest(_folder(store), bundle)
     return bundle
 
 

@@ -56,8 +56,10 @@ def test_an_installed_model_stands_in_for_its_original(bundle, store):
 def test_installing_twice_changes_nothing(bundle, store, left):
     install_bundle(bundle, store)
     once = left()
+    times = {path: path.stat().st_mtime_ns for path in store.root.rglob("*")}
     install_bundle(bundle, store)
     assert left() == once
+    assert {path: path.stat().st_mtime_ns for path in store.root.rglob("*")} == times
 
 
 def test_a_file_with_another_hash_is_refused_and_nothing_is_used(bundle, store):
