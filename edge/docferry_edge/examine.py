@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import resources
+from pathlib import Path
 
 from docferry.calibration import Calibration, load_calibration
-from docferry.document import Reading, with_fields
-from docferry.fields import extract_fields
+from docferry.document import Reading
+from docferry.errors import ConfigurationError
 from docferry_edge.assess import Assessment, assess
 from docferry_edge.prepare import Frame, PageImage
 from docferry_edge.read import Event, LinesHint, Reader
@@ -51,8 +52,7 @@ def examine(
             on_event(event)
     if reading is None:
         raise AssertionError("read() ends with a Reading")
-    document = with_fields(reading.document, extract_fields(reading.document))
-    assessment = assess(replace(reading, document=document), calibration)
+    assessment = assess(reading, calibration)
     timings["read"] = _since(began)
     return Examined(page, assessment, timings)
 
@@ -61,6 +61,21 @@ def default_calibration() -> Calibration:
     """The calibration that ships with the package, fitted on generated documents only."""
     file = resources.files("docferry_edge") / "calibration.json"
     return load_calibration(file.read_text(encoding="utf-8"), "the shipped calibration")
+
+
+def calibration_of(file: Path) -> Calibration:
+    """A calibration that `docferry calibrate` wrote.
+
+    Raises:
+        ConfigurationError: There is no such file, or it is no calibration.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            f"{file}: cannot be read: {error}", remedy="set read.calibration to a file of `docferry calibrate`"
+        ) from None
+    return load_calibration(text, str(file))
 
 
 def _since(began: float) -> float:
