@@ -99,6 +99,24 @@ def retry(
         outbox.close()
 
 
+@edge_app.command("drift")
+def drift(config: Config = None, json: Json = False) -> None:
+    """Say from the audited documents whether the calibration still holds; status 1 if it should be fitted again."""
+    from dataclasses import asdict
+
+    from docferry_edge.audit import audit_outcomes
+    from docferry_edge.drift import watch_drift
+    from docferry_edge.settings import SETTINGS, edge_settings
+
+    found = watch_drift(audit_outcomes(edge_settings(load(SETTINGS, config)).state))
+    if json:
+        console.print_json({**asdict(found), "advice": found.advice})
+    else:
+        typer.echo(found.advice)
+    if found.alarm_at is not None:
+        raise typer.Exit(1)
+
+
 def packer() -> Callable[[Path, envelope_pb2.Effort.ValueType], Any]:
     """A function that reads a file here and packs what is to be sent; loads the reader once, on the first file."""
     from docferry_edge.pack import Identity, Pictures, pack
@@ -117,18 +135,23 @@ def packer() -> Callable[[Path, envelope_pb2.Effort.ValueType], Any]:
     return packed
 
 
-def load_examiner(threads: int) -> Examiner:
+def load_examiner(threads: int, calibrated: Path | None = None) -> Examiner:
     """Load the reader and everything else that examining a frame needs.
+
+    Args:
+        threads: Threads each network may use.
+        calibrated: A calibration that `docferry calibrate` wrote; the shipped one when None.
 
     Raises:
         ModelError: A model is missing or damaged.
+        ConfigurationError: The calibration is missing, or none.
     """
     from docferry.model_store import default_store
-    from docferry_edge.examine import default_calibration, examine
+    from docferry_edge.examine import calibration_of, default_calibration, examine
     from docferry_edge.read import Reader
 
     reader = Reader.load(default_store(), threads=threads)
-    calibration = default_calibration()
+    calibration = default_calibration() if calibrated is None else calibration_of(calibrated)
     if calibration.reader != reader.name:
         logging.getLogger(__name__).warning(
             "the calibration is fitted for %s, not for %s: confidences are less certain",
@@ -203,7 +226,7 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
             agent = Agent(
                 outbox=outbox,
                 inbox=Inbox(settings.inbox, settings.settle_s),
-                load_examiner=lambda: load_examiner(settings.threads),
+                load_examiner=lambda: load_examiner(settings.threads, settings.calibration),
                 client=client,
                 report=lambda entry: tell(entry, outbox),
                 ready=ready,

@@ -28,6 +28,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("cloud.token", "", "Bearer token of this device; sent only over TLS or to this machine"),
     Setting("cloud.ca", "", "PEM file of the CA that signed the service's certificate; switches TLS on"),
     Setting("read.threads", 2, "Threads each network may use", minimum=1, maximum=64),
+    Setting("read.calibration", "", "File of `docferry calibrate`; empty for the calibration that ships"),
     Setting("route.target_risk", 0.02, "At most this share of lines may be wrong unseen", minimum=0.0, maximum=1.0),
     Setting("route.audit_share", 0.01, "Share of documents sent whole to see drift", minimum=0.0, maximum=1.0),
     Setting("route.crop_lines", 24, "Most lines sent as crops; beyond that the page goes up", minimum=1, maximum=200),
@@ -64,6 +65,7 @@ class EdgeSettings:
     token: str
     ca: Path | None
     threads: int
+    calibration: Path | None
     policy: Policy
     pictures: Pictures
 
@@ -89,6 +91,7 @@ def edge_settings(values: Mapping[str, Any]) -> EdgeSettings:
         token=values["cloud.token"],
         ca=Path(values["cloud.ca"]).expanduser() if values["cloud.ca"] else None,
         threads=values["read.threads"],
+        calibration=Path(values["read.calibration"]).expanduser() if values["read.calibration"] else None,
         policy=Policy(values["route.target_risk"], values["route.audit_share"], values["route.crop_lines"]),
         pictures=Pictures(
             values["send.overview_side"],
