@@ -27,12 +27,12 @@ import numpy as np
 
 from benchmarks.calibration_data import Labelled, Readers, folders, from_folder, generated, lines_of, only_labels
 from benchmarks.calibration_plots import draw
-from benchmarks.calibration_worth import auroc, columns, expected_error, judged_by, kept, worth
+from benchmarks.calibration_worth import auroc, columns, expected_error, heads_worth, judged_by, kept, worth
 from benchmarks.generator.truth import Split
 from docferry.calibration import Calibration
 from docferry.confidence.guarantees import Judged
 from docferry.model_store import default_store
-from docferry_edge.calibrating.fit import Claim, fit
+from docferry_edge.calibrating.fit import LEAST_DOCUMENTS, Claim, fit
 from docferry_edge.calibrating.labels import LabelledDocument
 from docferry_edge.examine import default_calibration
 
@@ -67,7 +67,12 @@ def main() -> None:
             "lines": lines_of(documents),
             "score_auroc": round(auroc(*_scores(documents)), 4),
             "shipped": worth(judged, shipped.thresholds),
-            "fitted": {name_of: over_splits(documents, parts, shipped) for name_of, parts in PARTS.items()},
+            "heads": heads_worth(shipped, documents, judged),
+            "fitted": {
+                name_of: over_splits(documents, parts, shipped)
+                for name_of, parts in PARTS.items()
+                if len(documents) >= LEAST_DOCUMENTS * 2
+            },
         }
         show(name, report[name])
         if options.plots is not None:
@@ -135,6 +140,8 @@ def show(name: str, found: dict[str, Any]) -> None:
     for key, one in shipped.items():
         if isinstance(one, dict):
             print(f"    target {key:9} risk {one['risk']:.3f} {one['risk_95']}  coverage {one['coverage']:.3f}")
+    for head, one in found["heads"].items():
+        print(f"  {head}: {', '.join(f'{key} {value}' for key, value in one.items())}")
     for parts, one in found["fitted"].items():
         print(f"  fitted ({parts}) AUROC {one['auroc']['mean']:.3f}  ECE {one['ece']['mean']:.3f}")
         for risk in RISKS:

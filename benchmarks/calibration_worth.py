@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from docferry.calibration import Calibration
-from docferry.confidence.curves import read_off
+from docferry.confidence.curves import odds_of, probability, read_off
+from docferry.confidence.estimates import odds_and_weak
 from docferry.confidence.guarantees import Judged, Threshold
-from docferry_edge.calibrating.labels import LabelledDocument
+from docferry_edge.calibrating.labels import LabelledDocument, LabelledField
 
 Numbers = npt.NDArray[np.float64]
 
@@ -43,6 +45,59 @@ def worth(documents: Sequence[Judged], thresholds: Sequence[Threshold]) -> dict[
         name = f"{threshold.target_risk:g}" + ("" if threshold.confidence is None else f"@{threshold.confidence:g}")
         report[name] = kept(documents, threshold.least)
     return report
+
+
+def heads_worth(
+    calibration: Calibration, documents: Sequence[LabelledDocument], judged: Sequence[Judged]
+) -> dict[str, Any]:
+    """What the heads over fields, pages and layout boxes are worth; one without a truth to judge it by is left out."""
+    found: dict[str, Any] = {}
+    fields = [
+        (_field_confidence(calibration, one, known), float(one.right))
+        for document, known in zip(documents, judged, strict=True)
+        for one in document.fields
+    ]
+    if fields:
+        found["fields"] = _pairs(fields)
+    boxes = [box for one in documents for box in one.layout]
+    if boxes and calibration.layout:
+        found["layout"] = _pairs([(read_off(calibration.layout, score), float(right)) for score, right in boxes])
+    pages = [
+        (probability(calibration.page.value(_page_signals(document, known))), document.found / document.printed)
+        for document, known in zip(documents, judged, strict=True)
+        if calibration.page is not None and document.printed and document.quality and document.lines
+    ]
+    if pages:
+        sure, share = np.array(pages).T
+        found["pages"] = {
+            "count": len(pages),
+            "read_right": round(float(share.mean()), 4),
+            "expected": round(float(sure.mean()), 4),
+            "mean_error": round(float(np.abs(sure - share).mean()), 4),
+        }
+    return found
+
+
+def _pairs(pairs: Sequence[tuple[float, float]]) -> dict[str, Any]:
+    sure, right = np.array(pairs).T
+    return {
+        "count": len(pairs),
+        "right": round(float(right.mean()), 4),
+        "auroc": round(auroc(sure, right), 4),
+        "ece": round(expected_error(sure, right), 4),
+    }
+
+
+def _field_confidence(calibration: Calibration, one: LabelledField, known: Judged) -> float:
+    evidence = math.prod(known.lines[number][0] for number in one.evidence)
+    head = calibration.fields.get(one.name) or calibration.fields.get("")
+    if head is None:
+        return one.choice * evidence
+    return probability(head.value((odds_of(one.choice), odds_of(evidence), float(one.ill_formed), float(one.backed))))
+
+
+def _page_signals(document: LabelledDocument, known: Judged) -> tuple[float, ...]:
+    return (*odds_and_weak([sure for sure, _ in known.lines]), *document.quality)
 
 
 def kept(documents: Sequence[Judged], least: float) -> dict[str, Any]:

@@ -42,8 +42,9 @@ def _ink(grey: Grey, covered: Grey, quad: Quad) -> Ink:
     matrix, shape = cv2.getAffineTransform(source, target), (width + 2 * margin, _HEIGHT)
     seen = cv2.warpAffine(grey, matrix, shape, flags=cv2.INTER_AREA, borderMode=cv2.BORDER_REPLICATE)
     taken = cv2.warpAffine(covered, matrix, shape, flags=cv2.INTER_NEAREST)
-    inner = np.sort(seen[:, margin : margin + width], axis=None)
-    ink, paper = float(inner[len(inner) // 20]), float(inner[len(inner) * 4 // 5])
+    inner = seen[:, margin : margin + width].ravel()
+    low, high = inner.size // 20, inner.size * 4 // 5
+    ink, paper = (float(value) for value in np.partition(inner, (low, high))[[low, high]])
     dark = seen < (ink + paper) / 2
     # The uppermost and lowest eighth belong to the lines above and below.
     free = dark[3:-3] & (taken[3:-3] == 0)

@@ -4,6 +4,7 @@ import pytest
 
 from docferry.calibration import dump_calibration, load_calibration
 from docferry.confidence.curves import read_off
+from docferry.confidence.guarantees import documents_needed
 from docferry.confidence.signals import DIRECTIONS, NAMES
 from docferry.errors import TooFewLabels
 from docferry_edge.calibrating.fit import Claim, fit
@@ -87,7 +88,7 @@ def test_a_claim_that_the_labels_cannot_bear_is_refused_and_the_others_stand(dra
     assert [one.target_risk for one in found.calibration.thresholds] == [0.10]
     ((claim, error),) = found.refused
     assert claim == Claim(0.01, 0.99)
-    assert "at least 459" in str(error)
+    assert f"at least {documents_needed(0.01, 0.99)}" in str(error)
 
 
 def test_too_few_documents_are_refused(drawing) -> None:

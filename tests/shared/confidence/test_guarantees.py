@@ -56,12 +56,15 @@ def test_a_lower_risk_asks_for_more_confidence() -> None:
     assert strict.coverage <= middle.coverage <= loose.coverage
 
 
-def test_without_any_error_the_binomial_number_of_documents_is_needed() -> None:
-    assert documents_needed(0.02, 0.95) == 149
-    assert documents_needed(0.05, 0.95) == 59
-    perfect = [Judged(((0.99, True),) * 20)] * 149
-    with pytest.raises(TooFewLabels, match="at least 149"):
-        find_threshold(perfect[:148], 0.02, 0.95)
+def test_without_any_error_few_more_documents_are_needed_than_by_the_binomial_test() -> None:
+    # 0.98 ** 149 and 0.95 ** 59 are the first below 0.05.
+    assert 149 <= documents_needed(0.02, 0.95) <= 165
+    assert 59 <= documents_needed(0.05, 0.95) <= 66
+    needed = documents_needed(0.02, 0.95)
+    perfect = [Judged(((0.99, True),) * 20)] * needed
+    assert find_threshold(perfect, 0.02, 0.95).coverage == 1.0
+    with pytest.raises(TooFewLabels, match=f"at least {needed}"):
+        find_threshold(perfect[1:], 0.02, 0.95)
 
 
 def test_labels_without_errors_do_not_allow_every_claim() -> None:
