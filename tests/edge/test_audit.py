@@ -3,11 +3,13 @@
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from docferry.document import Document, Line, Page, Region, RegionType
 from docferry.v1 import analysis_pb2
 from docferry.wire import document_to_proto
 from docferry_edge.audit import audit_outcomes, compared
+from docferry_edge.commands import edge_app
 from docferry_edge.outbox import Outbox
 
 
@@ -60,3 +62,21 @@ def test_only_audited_documents_with_both_readings_count(folder: Path) -> None:
 
 def test_a_folder_without_an_outbox_has_no_outcomes(tmp_path: Path) -> None:
     assert list(audit_outcomes(tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "status", "said"), [(0, 0, "the calibration holds"), (3, 1, "refit the calibration")]
+)
+def test_the_command_says_whether_to_fit_again(folder: Path, wrong: int, status: int, said: str) -> None:
+    texts = ["TOTAL 9.00", "CASH 10.00", "CHANGE 1.00", "THANK YOU"]
+    seen = document([f"{text}?" if n < wrong else text for n, text in enumerate(texts)], 0.97)
+    outbox = Outbox(folder / "state")
+    for n in range(30):
+        settle(outbox, str(n), analysis("AUDIT", ("edge", document(texts, 0.97)), ("pipeline", seen)))
+    config = folder / "edge.toml"
+    config.write_text(f'[state]\ndirectory = "{folder / "state"}"\n', encoding="utf-8")
+    told = CliRunner().invoke(edge_app, ["drift", "--config", str(config)])
+    outbox.close()
+    assert told.exit_code == status
+    assert said in told.output
+    assert "30 audited documents" in told.output

@@ -104,7 +104,8 @@ def correct(
     settings = edge_settings(load(SETTINGS, config))
     data = read_file(file)
     texts = dict(map(_correction, line or []))
-    reading = load_examiner(threads)(Frame(data, str(file))).assessment.reading
+    examine = load_examiner(threads, settings.calibration)
+    reading = examine(Frame(data, str(file))).assessment.reading
     if not texts and not all_right:
         for row in _listed(reading.document.lines):
             typer.echo(row)

@@ -41,14 +41,6 @@ class Sum:
         """The sum for signals in the order of `signals`."""
         return self.bias + sum(map(_times, self.weights, values))
 
-    def largest_doubts(self, values: Sequence[float], usual: Sequence[float], count: int = 3) -> tuple[str, ...]:
-        """Names of the signals that pull the sum furthest below its usual value, the strongest first."""
-        pulls = sorted(
-            (weight * (value - mean), name)
-            for name, weight, value, mean in zip(self.signals, self.weights, values, usual, strict=True)
-        )
-        return tuple(name for pull, name in pulls[:count] if pull < 0)
-
 
 def _times(weight: float, value: float) -> float:
     return weight * value

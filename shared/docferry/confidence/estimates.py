@@ -47,6 +47,7 @@ def estimate_lines(page: Page, calibration: Calibration) -> list[LineEstimate]:
     """
     model = calibration.line
     if model is None:
+        # A score alone says nothing of how wrong a line is: a quarter of its characters is a guess.
         return [
             LineEstimate(sure, (1 - sure) * max(1, len(line.text)) / 4, odds_of(sure))
             for line in page.lines

@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw, ImageFont
 from typer.testing import CliRunner
 
 from docferry.calibration import load_calibration
-from docferry.errors import InputError, TooFewLabels
+from docferry.errors import ConfigurationError, InputError, TooFewLabels
 from docferry.model_store import default_store
 from docferry_edge.calibrating.command import calibrate, correct
 from docferry_edge.calibrating.corrections import add_correction, corrections
@@ -133,3 +133,12 @@ def test_a_folder_with_too_few_documents_is_refused(app, receipt, tmp_path) -> N
 def test_what_makes_no_sense_is_refused_before_anything_is_read(app, tmp_path, arguments, said) -> None:
     with pytest.raises(InputError, match=said):
         run(app, "calibrate", *arguments, "--out", tmp_path / "mine.json")
+
+
+@pytest.mark.parametrize("text", [None, "{}"])
+def test_a_calibration_that_is_missing_or_none_stops_the_reader_by_name(tmp_path, text) -> None:
+    file = tmp_path / "mine.json"
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigurationError, match="mine"):
+        load_examiner(1, file)
