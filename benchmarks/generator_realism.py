@@ -15,9 +15,10 @@ from typing import Any
 
 from benchmarks.generator import Kind, Language, Split
 from benchmarks.generator.__main__ import write
-from benchmarks.metrics import LineCounts, TextLine, WordCounts, line_counts, word_counts
+from benchmarks.metrics import LineCounts, WordCounts, line_counts, word_counts
 from benchmarks.stock_rapidocr import Worker, rapidocr_worker
 from docferry.errors import NotFound
+from docferry_edge.calibrating.matching import TextLine
 
 
 @dataclass(frozen=True, slots=True)

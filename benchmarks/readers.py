@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from benchmarks.metrics import TextLine
 from benchmarks.stock_rapidocr import INTERPRETER
 from docferry.errors import ConfigurationError, EngineError, Unavailable
+from docferry_edge.calibrating.matching import TextLine
 
 HERE = Path(__file__).resolve().parent
 

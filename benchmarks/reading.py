@@ -23,10 +23,11 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 
 from benchmarks.bootstrap import word_f1_gain
-from benchmarks.metrics import TextLine, WordCounts, folded, line_groups, word_counts
+from benchmarks.metrics import WordCounts, folded, word_counts
 from benchmarks.readers import Answer, PageReader, ours, rapidocr, tesseract
 from benchmarks.reading_data import Sample, datasets
 from docferry.errors import DocferryError
+from docferry_edge.calibrating.matching import TextLine, line_groups
 
 
 @dataclass(slots=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.metrics import TextLine
 from docferry.errors import NotFound
+from docferry_edge.calibrating.matching import TextLine
 
 
 @dataclass(frozen=True, slots=True)

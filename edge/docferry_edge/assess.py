@@ -7,8 +7,9 @@ import re
 from dataclasses import dataclass, replace
 
 from docferry.calibration import Calibration
-from docferry.document import Document, Line, Page, Reading, iter_lines
-from docferry.fields import DocumentType, classify, find_rows
+from docferry.confidence.estimates import page_confidence, with_confidence, with_field_confidence
+from docferry.document import Document, Line, Reading, iter_lines, with_fields
+from docferry.fields import DocumentType, classify, extract_fields, find_rows
 from docferry.route import Reason
 from docferry.vision.orientation import DOUBTFUL_ORIENTATION
 
@@ -25,11 +26,12 @@ _LOOP = re.compile(r"([^\W_]{1,8}?)\1{5,}")
 
 @dataclass(frozen=True, slots=True)
 class LineRisk:
-    """One line in doubt: where it is and the probability that it is wrong."""
+    """One line in doubt: where it is, the probability that it is wrong, and how many characters are expected to be."""
 
     page: int
     line: Line
     risk: float
+    wrong_characters: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class Assessment:
         page_reasons: Why a page must be seen whole; not empty means it must.
         line_reasons: Why single lines must be seen, whatever their score; by line, in `must_see`.
         must_see: Page number and id of those lines.
+        pages: For each page the expected share of its printed lines that were read right, 0..1.
     """
 
     reading: Reading
@@ -49,6 +52,7 @@ class Assessment:
     page_reasons: tuple[Reason, ...]
     line_reasons: tuple[Reason, ...]
     must_see: frozenset[tuple[int, str]]
+    pages: tuple[float, ...] = ()
 
     @property
     def risk(self) -> float:
@@ -57,10 +61,15 @@ class Assessment:
 
 
 def assess(reading: Reading, calibration: Calibration) -> Assessment:
-    """Assess a reading whose fields have been extracted."""
-    document = _calibrated(reading.document, calibration)
+    """Assess a reading: give every line and region its confidence, find the fields, and say what is in doubt."""
+    document, estimates = with_confidence(reading.document, calibration)
+    document = with_fields(document, extract_fields(document))
+    document = with_field_confidence(document, calibration)
     risks = sorted(
-        (LineRisk(number, line, 1.0 - (line.confidence or 0.0)) for number, _, line in iter_lines(document)),
+        (
+            LineRisk(number, line, 1.0 - estimate.right, estimate.wrong_characters)
+            for (number, _, line), estimate in zip(iter_lines(document), estimates, strict=True)
+        ),
         key=lambda doubt: -doubt.risk,
     )
     line_reasons, must_see = _line_reasons(document)
@@ -70,18 +79,8 @@ def assess(reading: Reading, calibration: Calibration) -> Assessment:
         page_reasons=_page_reasons(document),
         line_reasons=line_reasons,
         must_see=must_see,
+        pages=tuple(page_confidence(page, calibration) for page in document.pages),
     )
-
-
-def _calibrated(document: Document, calibration: Calibration) -> Document:
-    def line(line: Line) -> Line:
-        return replace(line, confidence=calibration.confidence(line.score))
-
-    def page(page: Page) -> Page:
-        regions = (replace(region, lines=tuple(map(line, region.lines))) for region in page.regions)
-        return replace(page, regions=tuple(regions))
-
-    return replace(document, pages=tuple(map(page, document.pages)))
 
 
 def _page_reasons(document: Document) -> tuple[Reason, ...]:

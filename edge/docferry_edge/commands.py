@@ -112,6 +112,24 @@ def retry(
         outbox.close()
 
 
+@edge_app.command("drift")
+def drift(config: Config = None, json: Json = False) -> None:
+    """Say from the audited documents whether the calibration still holds; status 1 if it should be fitted again."""
+    from dataclasses import asdict
+
+    from docferry_edge.audit import audit_outcomes
+    from docferry_edge.drift import watch_drift
+    from docferry_edge.settings import SETTINGS, edge_settings
+
+    found = watch_drift(audit_outcomes(edge_settings(load(SETTINGS, config)).state))
+    if json:
+        console.print_json({**asdict(found), "advice": found.advice})
+    else:
+        typer.echo(found.advice)
+    if found.alarm_at is not None:
+        raise typer.Exit(1)
+
+
 def packer() -> Callable[[Path, envelope_pb2.Effort.ValueType], Any]:
     """A function that reads a file here and packs what is to be sent; loads the reader once, on the first file."""
     from docferry_edge.desk import Identity

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import resources
+from pathlib import Path
 
 from docferry.calibration import Calibration, load_calibration
-from docferry.document import Degradation, Document, Page, Reading, with_fields
-from docferry.fields import extract_fields
+from docferry.document import Degradation, Document, Page, Reading
+from docferry.errors import ConfigurationError
 from docferry.model_store import default_store
 from docferry.vision.images import page_count
 from docferry_edge.assess import Assessment, assess
@@ -90,9 +91,7 @@ def examine(
             if tell is not None:
                 tell(event)
     assert first is not None
-    read = Document(tuple(pages))
-    reading = Reading(with_fields(read, extract_fields(read)), reader.name, degradation)
-    assessment = assess(reading, calibration)
+    assessment = assess(Reading(Document(tuple(pages)), reader.name, degradation), calibration)
     timings["read"] = _since(began)
     return Examined(first, assessment, timings, _LaterPages(reader, frame, count))
 
@@ -109,14 +108,19 @@ class _LaterPages:
         return (self.reader.prepare(replace(self.frame, page=number)) for number in range(1, self.count))
 
 
-def load_examiner(threads: int) -> Callable[..., Examined]:
+def load_examiner(threads: int, calibrated: Path | None = None) -> Callable[..., Examined]:
     """Load the reader and everything else that examining a frame needs; see `docferry_edge.work.Examiner`.
+
+    Args:
+        threads: Threads each network may use.
+        calibrated: A calibration that `docferry calibrate` wrote; the shipped one when None.
 
     Raises:
         ModelError: A model is missing or damaged.
+        ConfigurationError: The calibration is missing, or none.
     """
     reader = Reader.load(default_store(), threads=threads)
-    calibration = default_calibration()
+    calibration = default_calibration() if calibrated is None else calibration_of(calibrated)
     if calibration.reader != reader.name:
         _log.warning(
             "the calibration is fitted for %s, not for %s: confidences are less certain",
@@ -134,6 +138,21 @@ def default_calibration() -> Calibration:
 
 def _tell(on_notice: OnNotice, number: int, notice: Noticed) -> None:
     on_notice(notice, number)
+
+
+def calibration_of(file: Path) -> Calibration:
+    """A calibration that `docferry calibrate` wrote.
+
+    Raises:
+        ConfigurationError: There is no such file, or it is no calibration.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            f"{file}: cannot be read: {error}", remedy="set read.calibration to a file of `docferry calibrate`"
+        ) from None
+    return load_calibration(text, str(file))
 
 
 def _since(began: float) -> float:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
-from docferry.document import Degradation, Document, Line, Page, Polygon, Quality, Reading, Region
+from docferry.document import Degradation, Document, Line, Page, Polygon, Quality, Reading, Region, Trace
 from docferry.model_store import ModelStore
 from docferry.model_store.bundle import installed
 from docferry.reading_order import Block, LayoutBox, arrange, line_id, region_id
-from docferry.vision.detector import Detector
+from docferry.vision.detector import Detection, Detector
+from docferry.vision.ink import ink_around
 from docferry.vision.layout import LayoutDetector
 from docferry.vision.orientation import OrientationClassifier
 from docferry.vision.quads import Quad, relative, size
@@ -138,14 +139,15 @@ class Reader:
         if degradation >= Degradation.SMALLER_DETECTION:
             area = int(detector.settings.area * _SMALLER)
             detector = replace(detector, settings=replace(detector.settings, area=area))
-        quads = detector.detect(page.pixels).quads
+        detection = detector.detect(page.pixels)
+        quads = detection.quads
         polygons = [relative(quad, page.width, page.height) for quad in quads]
         blocks = arrange(page.width, page.height, regions, polygons)
         yield LinesHint(tuple(polygons[index] for block in blocks for index in block.members))
         quality = _with_text_height(page.quality, quads)
         lines: dict[str, Line] = {}
         if degradation < Degradation.STRUCTURE_ONLY:
-            for line in self._lines(page, blocks, quads):
+            for line in self._lines(page, blocks, detection):
                 lines[line.id] = line
                 yield LineRead(line)
         finished = _page(page, blocks, lines, quality, f"edge:{self.layout_name}")
@@ -158,19 +160,20 @@ class Reader:
                 return event
         raise AssertionError("read() ends with a Reading")
 
-    def _lines(self, page: PageImage, blocks: Sequence[Block], quads: Sequence[Quad]) -> Iterator[Line]:
+    def _lines(self, page: PageImage, blocks: Sequence[Block], found: Detection) -> Iterator[Line]:
         places = [
             (line_id(order, place), index)
             for order, block in enumerate(blocks)
             for place, index in enumerate(block.members)
         ]
+        ink = ink_around(page.pixels, found.quads)
         start, count = 0, self.settings.first_lines
         latin = True
         while start < len(places):
             chunk = places[start : start + count]
-            read = self.recogniser.read(page.pixels, [quads[index] for _, index in chunk])
+            read = self.recogniser.read(page.pixels, [found.quads[index] for _, index in chunk])
             latin = latin and not any(has_cjk(recognised.text) for recognised in read)
-            for (name, _), recognised in zip(chunk, read, strict=True):
+            for (name, index), recognised in zip(chunk, read, strict=True):
                 if recognised.text and recognised.score >= self.settings.least_score:
                     yield Line(
                         id=name,
@@ -178,6 +181,7 @@ class Reader:
                         polygon=relative(recognised.quad, page.width, page.height),
                         score=recognised.score,
                         provenance=f"edge:{self.name}",
+                        trace=Trace(recognised.peaks, recognised.gap, found.scores[index], ink[index]),
                     )
             start += count
             # A few lines left over would not fill the lanes: they go with the chunk before them.

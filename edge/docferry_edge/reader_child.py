@@ -95,7 +95,9 @@ def _desk(settings: str) -> Desk:
 
     bound_memory()
     reading = reading_settings(json.loads(settings))
-    return DirectDesk(load_examiner, reading.policy, reading.pictures, reading.threads)
+    return DirectDesk(
+        lambda threads: load_examiner(threads, reading.calibration), reading.policy, reading.pictures, reading.threads
+    )
 
 
 def _end_with(socket_number: int) -> None:

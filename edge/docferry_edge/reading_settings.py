@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from docferry_edge.pictures import Pictures
@@ -13,9 +14,10 @@ from docferry_edge.settings import SETTINGS, pictures_of
 
 @dataclass(frozen=True, slots=True)
 class ReadingSettings:
-    """Threads a page may use, what leaves the device, and how it is encoded."""
+    """Threads a page may use, what readings are judged by (None: what ships), what leaves the device, and how."""
 
     threads: int
+    calibration: Path | None
     policy: Policy
     pictures: Pictures
 
@@ -25,6 +27,7 @@ def reading_settings(values: Mapping[str, Any]) -> ReadingSettings:
     known: dict[str, Any] = {setting.name: setting.default for setting in SETTINGS} | dict(values)
     return ReadingSettings(
         threads=known["read.threads"],
+        calibration=Path(known["read.calibration"]).expanduser() if known["read.calibration"] else None,
         policy=Policy(known["route.target_risk"], known["route.audit_share"], known["route.crop_lines"]),
         pictures=pictures_of(known),
     )

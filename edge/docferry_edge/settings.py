@@ -45,6 +45,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("read.spare", True, "Leave things out when the device is hot or short of memory; the reading says so"),
     Setting("read.hot_c", 76.0, "Degrees Celsius of a board's processor that count as hot", minimum=30, maximum=120),
     Setting("read.low_mb", 200, "Available memory below which it counts as short", minimum=0),
+    Setting("read.calibration", "", "File of `docferry calibrate`; empty for the calibration that ships"),
     Setting("route.target_risk", 0.02, "At most this share of lines may be wrong unseen", minimum=0.0, maximum=1.0),
     Setting("route.audit_share", 0.01, "Share of documents sent whole to see drift", minimum=0.0, maximum=1.0),
     Setting("route.crop_lines", 24, "Most lines sent as crops; beyond that the page goes up", minimum=1, maximum=200),

@@ -59,6 +59,40 @@ CDLA_REGION_TYPES: dict[str, RegionType] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Ink:
+    """Dark pixels at the rim of a line's box; shares, 0..1, of the places looked at.
+
+    Attributes:
+        before, after: Just beyond the text's two ends, where no other line stands.
+        top, bottom: On the box's upper and lower rim.
+        contrast: Difference between paper and ink inside.
+    """
+
+    before: float
+    after: float
+    top: float
+    bottom: float
+    contrast: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What the networks and the picture say beside a line's text. It stays in memory and never travels.
+
+    Attributes:
+        characters: The recogniser's best score for each character it emitted, in reading order, each 0..1.
+        gap: The largest doubt among columns taken for blank apart from any character, 0..1.
+        detector: The detector's mean probability inside the line's core, 0..1.
+        ink: What stands at the rim of the line's box.
+    """
+
+    characters: tuple[float, ...]
+    gap: float
+    detector: float
+    ink: Ink
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
     """One line of text.
 
@@ -69,6 +103,7 @@ class Line:
         score: The recogniser's raw score, 0..1.
         confidence: Calibrated probability that `text` is exactly right, 0..1, or None.
         provenance: Who read it: `edge:<reader>@<first hex digits of the model's sha256>`, or `cloud:...`.
+        trace: What the networks said beside the text, where the line was read in this process; no part of equality.
     """
 
     id: str
@@ -77,6 +112,7 @@ class Line:
     score: float
     confidence: float | None = None
     provenance: str = ""
+    trace: Trace | None = field(default=None, compare=False, repr=False)
 
     @property
     def box(self) -> Box:

@@ -4,7 +4,8 @@ DocferryError                     code, reason, remedy; `retryable` says whether
 ├── InputError                    what was handed in cannot be used
 │   ├── UnreadableImage           empty, truncated, not an image, a format we do not read
 │   ├── ImageTooLarge             more pixels or bytes than the stated limit
-│   └── NotFound                  a file or a resource that is not there
+│   ├── NotFound                  a file or a resource that is not there
+│   └── TooFewLabels              a claim that the labelled documents cannot bear
 ├── ConfigurationError            an unknown key, a wrong value, a missing extra
 ├── ModelError                    a model that is missing, damaged or has the wrong hash
 ├── EnvelopeError                 an envelope that breaks the contract
@@ -73,6 +74,12 @@ class NotFound(InputError):
     """A file or a resource that is not there."""
 
     code = "NOT_FOUND"
+
+
+class TooFewLabels(InputError):
+    """A claim about risk that the labelled documents cannot bear."""
+
+    code = "TOO_FEW_LABELS"
 
 
 class ConfigurationError(DocferryError):

@@ -21,6 +21,7 @@ _CODES: dict[type[errors.DocferryError], grpc.StatusCode] = {
     errors.UnreadableImage: grpc.StatusCode.INVALID_ARGUMENT,
     errors.ImageTooLarge: grpc.StatusCode.INVALID_ARGUMENT,
     errors.NotFound: grpc.StatusCode.NOT_FOUND,
+    errors.TooFewLabels: grpc.StatusCode.INVALID_ARGUMENT,
     errors.ConfigurationError: grpc.StatusCode.FAILED_PRECONDITION,
     errors.ModelError: grpc.StatusCode.FAILED_PRECONDITION,
     errors.EnvelopeError: grpc.StatusCode.INVALID_ARGUMENT,

@@ -16,14 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from docferry.errors import ModelError
+from docferry.vision.ctc import BLANK, Doubts, doubts_of
 from docferry.vision.images import Pixels
 from docferry.vision.quads import Quad, cut_out, is_vertical, turned_around
 from docferry.vision.sessions import Network, Tensor
 
 HEIGHT = 48
 """Pixels the network wants a line to be high."""
-
-_BLANK = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +54,15 @@ class Recognised:
         score: Mean of `scores`, 0 for an empty text.
         scores: The network's score for each character the CTC path emitted, before any folding; 0..1.
         quad: The quad as it was read: a vertical line may have been turned around.
+        peaks, gap: How sure the characters are at their best, and the blanks between them; see `docferry.vision.ctc`.
     """
 
     text: str
     score: float
     scores: tuple[float, ...]
     quad: Quad
+    peaks: tuple[float, ...] = ()
+    gap: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +110,12 @@ class Recogniser:
             batches = list(self._batches([crop.shape[1] for crop in crops]))[::-1]
             readings: dict[int, Recognised] = {}
             for batch, read in zip(batches, each(partial(self._batch, crops), batches), strict=True):
-                for number, (text, scores) in zip(batch, read, strict=True):
+                for number, (text, scores, doubts) in zip(batch, read, strict=True):
                     score = float(np.mean(scores)) if scores else 0.0
-                    readings[number] = Recognised(text, score, scores, quads[number])
+                    readings[number] = Recognised(text, score, scores, quads[number], *doubts)
         return [readings[number] for number in range(len(quads))]
 
-    def _batch(self, crops: Sequence[Pixels], batch: Sequence[int]) -> list[tuple[str, tuple[float, ...]]]:
+    def _batch(self, crops: Sequence[Pixels], batch: Sequence[int]) -> list[tuple[str, tuple[float, ...], Doubts]]:
         width = self._padded(max(crops[number].shape[1] for number in batch))
         classes, scores = _best(self.network.run(tensor_of([crops[number] for number in batch], width)))
         return [self._decoded(*line) for line in zip(classes, scores, strict=True)]
@@ -144,12 +146,12 @@ class Recogniser:
 
     def _decoded(
         self, classes: npt.NDArray[np.int64], scores: npt.NDArray[np.float32]
-    ) -> tuple[str, tuple[float, ...]]:
+    ) -> tuple[str, tuple[float, ...], Doubts]:
         """Greedy CTC: the best class of every column, repeats collapsed, blanks dropped."""
-        kept = classes != _BLANK
+        kept = classes != BLANK
         kept[1:] &= classes[1:] != classes[:-1]
         text = "".join(self.alphabet[index] for index in classes[kept])
-        return tidy(text), tuple(scores[kept].tolist())
+        return tidy(text), tuple(scores[kept].tolist()), doubts_of(classes, scores)
 
 
 @contextmanager
