@@ -48,12 +48,14 @@ class DeepLine:
         quad: In pixels, from the detector whose cut was believed.
         score: The main recogniser's, 0..1.
         voted: The vote behind `text`, before numbers were checked.
+        confidence: Calibrated probability that `text` is exactly right, 0..1, or None where nothing was voted on.
     """
 
     text: str
     quad: Quad
     score: float
     voted: Voted
+    confidence: float | None = None
 
 
 def witness(read: Recognised, weight: float = 1.0, *, spaces: bool = True) -> Witness:

@@ -11,12 +11,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from docferry.vision.quads import size
-from docferry_cloud.deep.lines import DeepLine
+from docferry.document import Line, Page
+from docferry.vision.quads import Quad, absolute, size
 
-_AMOUNT = re.compile(r"(?:.*[^\w.,])?(?P<digits>\d[\d,. ]*)(?P<mark>[.,])(?P<cents>\d\d)\W*")
-_GAP = re.compile(r"(?P<head>(?:.*[^\d.,])?\d{1,4}) (?P<tail>\d\d\W*)")
-_BARE = re.compile(r"(?P<head>\W*\d{1,5})(?P<tail>\d\d\W*)")
+Placed = tuple[str, Quad]
+"""A line's text and its quad in pixels."""
+
+_AMOUNT = re.compile(r"(?:.*[^\w.,])?(?P<digits>[0-9][0-9,.]*)(?P<mark>[.,])(?P<cents>[0-9][0-9])\W*")
+_GAP = re.compile(r"(?P<head>(?:.*[^0-9.,])?[0-9]{1,4}) (?P<tail>[0-9][0-9]\W*)")
+_BARE = re.compile(r"(?P<head>\W*[0-9]{1,5})(?P<tail>[0-9][0-9]\W*)")
 
 _MOST_ITEMS = 40
 """Rows above or below a number that a sum may run over."""
@@ -41,42 +44,50 @@ class _Amount:
     cents: int
 
 
-def with_points(lines: Sequence[DeepLine]) -> list[DeepLine]:
-    """The lines of one page, with the points put back that columns and sums ask for."""
+def with_points(lines: Sequence[Placed]) -> list[str]:
+    """The texts of one page's lines, with the points put back that columns and sums ask for."""
     amounts = [amount for line in lines if (amount := _amount(line)) is not None]
-    if not amounts:
-        return list(lines)
-    return [_with_point(line, amounts) for line in lines]
+    return [_with_point(line, amounts) if amounts else line[0] for line in lines]
 
 
-def _with_point(line: DeepLine, amounts: Sequence[_Amount]) -> DeepLine:
-    if gap := _GAP.fullmatch(line.text):
-        here = _at(line, "", 0)
+def page_with_points(page: Page, provenance: str) -> Page:
+    """The page with points put back; a line that gained one says by `provenance` who did it."""
+    placed = [(line.text, absolute(line.polygon, page.width, page.height)) for line in page.lines]
+    texts = iter(with_points(placed))
+
+    def line(old: Line) -> Line:
+        text = next(texts)
+        return old if text == old.text else replace(old, text=text, provenance=provenance)
+
+    regions = tuple(replace(region, lines=tuple(map(line, region.lines))) for region in page.regions)
+    return replace(page, regions=regions)
+
+
+def _with_point(line: Placed, amounts: Sequence[_Amount]) -> str:
+    text, quad = line
+    if gap := _GAP.fullmatch(text):
+        here = _at(quad, "", 0)
         alone = _digits(gap["head"]) == gap["head"]
         mark = next((other.mark for other in amounts if _ends_level(here, other)), None)
         if mark is None and alone:
             mark = next((other.mark for other in amounts if _starts_level(here, other)), None)
-        return _pointed(line, gap, mark)
-    if bare := _BARE.fullmatch(line.text):
-        here = _at(line, "", int(_digits(line.text)))
+        return text if mark is None else f"{gap['head']}{mark}{gap['tail']}"
+    if bare := _BARE.fullmatch(text):
+        here = _at(quad, "", int(_digits(text)))
         column = sorted((other for other in amounts if _ends_level(here, other)), key=lambda other: other.middle)
         if column and (_stands_elsewhere(here, amounts) or _adds_up(here, column)):
-            return _pointed(line, bare, column[0].mark)
-    return line
+            return f"{bare['head']}{column[0].mark}{bare['tail']}"
+    return text
 
 
-def _pointed(line: DeepLine, found: re.Match[str], mark: str | None) -> DeepLine:
-    return replace(line, text=f"{found['head']}{mark}{found['tail']}") if mark else line
+def _amount(line: Placed) -> _Amount | None:
+    found = _AMOUNT.fullmatch(line[0])
+    return _at(line[1], found["mark"], int(_digits(found["digits"]) + found["cents"])) if found else None
 
 
-def _amount(line: DeepLine) -> _Amount | None:
-    found = _AMOUNT.fullmatch(line.text)
-    return _at(line, found["mark"], int(_digits(found["digits"]) + found["cents"])) if found else None
-
-
-def _at(line: DeepLine, mark: str, cents: int) -> _Amount:
-    xs, ys = line.quad[:, 0], line.quad[:, 1]
-    return _Amount(float(xs.min()), float(xs.max()), float(ys.mean()), size(line.quad)[1], mark, cents)
+def _at(quad: Quad, mark: str, cents: int) -> _Amount:
+    xs, ys = quad[:, 0], quad[:, 1]
+    return _Amount(float(xs.min()), float(xs.max()), float(ys.mean()), size(quad)[1], mark, cents)
 
 
 def _ends_level(one: _Amount, other: _Amount) -> bool:
@@ -116,4 +127,4 @@ def _running(values: Sequence[int]) -> list[int]:
 
 
 def _digits(text: str) -> str:
-    return re.sub(r"\D", "", text)
+    return re.sub(r"[^0-9]", "", text)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from importlib import resources
 
 import numpy as np
 
+from docferry.calibration import Calibration, load_calibration
 from docferry.model_store import ModelStore
 from docferry.vision.detector import Detector
 from docferry.vision.images import Pixels
@@ -17,6 +19,7 @@ from docferry_cloud.deep.groups import SAME_PRINT, Group, group, overlaps
 from docferry_cloud.deep.lines import DeepLine, Rules, Sighting, doubtful, paired, settle, witness
 from docferry_cloud.deep.numbers import with_points
 from docferry_cloud.deep.vote import Witness
+from docferry_cloud.engine import Cancelled, check
 
 FIRST_DETECTOR = "ppocrv6-det-small"
 SECOND_DETECTOR = "ppocrv5-det"
@@ -25,9 +28,6 @@ MODELS = (FIRST_DETECTOR, SECOND_DETECTOR, MAIN, "ppocrv4-rec", "ppocrv5-rec", "
 """What deep reading needs, by name in the model store."""
 
 _HASH_DIGITS = 6
-
-Check = Callable[[], None]
-"""Called between steps; raises once nobody waits for the answer any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,7 @@ class DeepReader:
     main: Recogniser
     helpers: tuple[Helper, ...]
     provenance: str
+    calibration: Calibration
     rules: Rules = field(default_factory=Rules)
 
     @classmethod
@@ -92,6 +93,7 @@ class DeepReader:
                 Helper(Recogniser(older, alphabet(listed), settings), 0.5),
             ),
             provenance=f"cloud:deep-{MAIN}@{store.sha256(MAIN)[:_HASH_DIGITS]}",
+            calibration=default_calibration(),
         )
         reader.warm_up()
         return reader
@@ -105,56 +107,61 @@ class DeepReader:
         for recogniser in (self.main, *(helper.recogniser for helper in self.helpers)):
             recogniser.read(blank, [line])
 
-    def skim(self, image: Pixels, check: Check) -> list[DeepLine]:
-        """The cheap reading: one detector, one recogniser, no vote.
+    def skim(self, image: Pixels, cancelled: Cancelled) -> list[DeepLine]:
+        """The cheap reading: one detector, one recogniser, no vote, so no confidence.
 
-        Raises what `check` raises.
+        Raises:
+            EngineError: `cancelled` said True.
         """
-        sightings = self._sightings(image, list(self.first.detect(image).quads), check)
+        sightings = self._sightings(image, list(self.first.detect(image).quads), cancelled)
         return [paired(sighting) for sighting in sightings]
 
-    def read(self, image: Pixels, check: Check, *, everything: bool = False) -> list[DeepLine]:
+    def read(self, image: Pixels, cancelled: Cancelled, *, everything: bool = False) -> list[DeepLine]:
         """The lines of a page `(height, width, 3)`, BGR, in no particular order.
 
         Args:
             everything: Let the helpers read every line, not only those in doubt.
 
-        Raises what `check` raises.
+        Raises:
+            EngineError: `cancelled` said True.
         """
         of_first, of_second = list(self.first.detect(image).quads), list(self.second.detect(image).quads)
-        check()
-        first, second = self._both(image, of_first, of_second, check)
-        return with_points(self._settled(image, first, second, check, everything=everything))
+        check(cancelled)
+        first, second = self._both(image, of_first, of_second, cancelled)
+        lines = self._settled(image, first, second, cancelled, everything=everything)
+        texts = with_points([(line.text, line.quad) for line in lines])
+        return [replace(line, text=text) for line, text in zip(lines, texts, strict=True)]
 
-    def reread(self, image: Pixels, known: Sequence[Known], sure: Sequence[Quad], check: Check) -> Reread:
+    def reread(self, image: Pixels, known: Sequence[Known], sure: Sequence[Quad], cancelled: Cancelled) -> Reread:
         """Read a crop: the lines it was sent for, each voted on together with its first reading, and what is new.
 
         Args:
             known: Lines in doubt.
             sure: Quads of lines that need no second reading; print under them is left alone.
 
-        Raises what `check` raises.
+        Raises:
+            EngineError: `cancelled` said True.
         """
         quads = [each.quad for each in known]
         of_first = _uncovered(self.first.detect(image).quads, sure)
         of_second = _uncovered(self.second.detect(image).quads, sure)
-        check()
-        own = self._read(image, quads, check)
-        first, second = self._both(image, of_first, of_second, check)
+        check(cancelled)
+        own = self._read(image, quads, cancelled)
+        first, second = self._both(image, of_first, of_second, cancelled)
         beside = [_companions(quads, side) for side in (first, second)]
         lines = []
         for number, sighting in enumerate(own):
             others = [side[at[number]] for side, at in zip((first, second), beside, strict=True) if number in at]
             lines.append((sighting, others, known[number].reading))
-        voted = self._voted(image, lines, check)
+        voted = self._voted(image, lines, cancelled)
         rest_of_first, rest_of_second = (
             [sighting for number, sighting in enumerate(side) if number not in set(at.values())]
             for side, at in zip((first, second), beside, strict=True)
         )
-        return Reread(voted, tuple(self._settled(image, rest_of_first, rest_of_second, check)))
+        return Reread(voted, tuple(self._settled(image, rest_of_first, rest_of_second, cancelled)))
 
     def _voted(
-        self, image: Pixels, lines: Sequence[tuple[Sighting, list[Sighting], Witness]], check: Check
+        self, image: Pixels, lines: Sequence[tuple[Sighting, list[Sighting], Witness]], cancelled: Cancelled
     ) -> tuple[DeepLine, ...]:
         contested = [
             number
@@ -162,9 +169,10 @@ class DeepReader:
             if len({_letters(text) for text in (reading.text, own.main.text, *(o.main.text for o in others))}) > 1
             or own.main.score < self.rules.sure
         ]
-        helped = self._helped(image, [own for own, _, _ in lines], contested, check)
+        helped = self._helped(image, [own for own, _, _ in lines], contested, cancelled)
         return tuple(
-            paired(own, *others, extra=(reading,)) for own, (_, others, reading) in zip(helped, lines, strict=True)
+            self._calibrated(paired(own, *others, extra=(reading,)))
+            for own, (_, others, reading) in zip(helped, lines, strict=True)
         )
 
     def _settled(
@@ -172,45 +180,58 @@ class DeepReader:
         image: Pixels,
         first: Sequence[Sighting],
         second: Sequence[Sighting],
-        check: Check,
+        cancelled: Cancelled,
         *,
         everything: bool = False,
     ) -> list[DeepLine]:
         groups = group([one.quad for one in first], [other.quad for other in second])
         ones, others = _all(groups) if everything else doubtful(groups, first, second, self.rules)
-        helped = self._helped(image, [*first, *second], [*ones, *(len(first) + number for number in others)], check)
-        return settle(groups, helped[: len(first)], helped[len(first) :], self.rules)
+        helped = self._helped(image, [*first, *second], [*ones, *(len(first) + number for number in others)], cancelled)
+        settled = settle(groups, helped[: len(first)], helped[len(first) :], self.rules)
+        return [self._calibrated(line) for line in settled]
+
+    def _calibrated(self, line: DeepLine) -> DeepLine:
+        return replace(line, confidence=self.calibration.confidence(line.voted.belief))
 
     def _both(
-        self, image: Pixels, first: Sequence[Quad], second: Sequence[Quad], check: Check
+        self, image: Pixels, first: Sequence[Quad], second: Sequence[Quad], cancelled: Cancelled
     ) -> tuple[list[Sighting], list[Sighting]]:
         """What the main recogniser reads under both detectors' quads, in one go so that batches are full."""
-        read = self._read(image, [*first, *second], check)
+        read = self._read(image, [*first, *second], cancelled)
         return self._legible(read[: len(first)]), self._legible(read[len(first) :])
 
-    def _sightings(self, image: Pixels, quads: Sequence[Quad], check: Check) -> list[Sighting]:
-        return self._legible(self._read(image, quads, check))
+    def _sightings(self, image: Pixels, quads: Sequence[Quad], cancelled: Cancelled) -> list[Sighting]:
+        return self._legible(self._read(image, quads, cancelled))
 
-    def _read(self, image: Pixels, quads: Sequence[Quad], check: Check) -> list[Sighting]:
+    def _read(self, image: Pixels, quads: Sequence[Quad], cancelled: Cancelled) -> list[Sighting]:
         sightings = [Sighting(read.quad, read) for read in self.main.read(image, quads)]
-        check()
+        check(cancelled)
         return sightings
 
     def _legible(self, sightings: Sequence[Sighting]) -> list[Sighting]:
         return [each for each in sightings if each.main.text and each.main.score >= self.rules.least_score]
 
     def _helped(
-        self, image: Pixels, sightings: Sequence[Sighting], numbers: Sequence[int], check: Check
+        self, image: Pixels, sightings: Sequence[Sighting], numbers: Sequence[int], cancelled: Cancelled
     ) -> list[Sighting]:
         """The sightings, those with the given numbers with what the helpers read."""
         helped = list(sightings)
         for helper in self.helpers:
             read = helper.recogniser.read(image, [sightings[number].quad for number in numbers])
-            check()
+            check(cancelled)
             for number, answer in zip(numbers, read, strict=True):
                 word = witness(answer, helper.weight, spaces=False)
                 helped[number] = replace(helped[number], helpers=(*helped[number].helpers, word))
         return helped
+
+
+def default_calibration() -> Calibration:
+    """From a vote's belief to P(line is exactly right): the map that ships with the package.
+
+    Fitted on generated documents only, by benchmarks/fit_deep_calibration.py.
+    """
+    file = resources.files("docferry_cloud.deep") / "calibration.json"
+    return load_calibration(file.read_text(encoding="utf-8"), "the shipped calibration of deep reading")
 
 
 def alphabet(listed: str) -> tuple[str, ...]:

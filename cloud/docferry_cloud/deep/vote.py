@@ -7,6 +7,7 @@ a space far more often than they invent one.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -61,6 +62,11 @@ class Voted:
         return sum(self.support) / len(self.support) if self.support else 0.0
 
     @property
+    def belief(self) -> float:
+        """Product of `support`: all letters must be right, and as many doubts as it has add up; 0 for nothing read."""
+        return math.prod(self.support) if self.support else 0.0
+
+    @property
     def mean_share(self) -> float:
         """Mean of `shares`; 0 for nothing read."""
         return sum(self.shares) / len(self.shares) if self.shares else 0.0
@@ -110,7 +116,8 @@ class _Built:
             if number in spaced and self.text:
                 self.text.append(" ")
             self.text.append(letter)
-            self.support.append(support)
+            # Sums of weights may round to a hair above their share.
+            self.support.append(min(1.0, support))
             self.shares.append(share)
 
 
@@ -215,7 +222,7 @@ def _prior(before: str, letters: str, after: str, votes: dict[str, float]) -> fl
     if not _POINT.search(letters):
         return 1.0
     around = before + letters + after
-    between = re.search(r"\d[.,]\d", around)
+    between = re.search(r"[0-9][.,][0-9]", around)
     return _LOST_POINT if between and _POINT.sub("", letters) in votes else 1.0
 
 
