@@ -20,7 +20,8 @@ class Rules:
         sure: Two readings that agree are believed without further witnesses from this score on, the lower of both.
         share, short_share: A line is noise when its letters have less of the votes than this; the second for lines of
             one or two letters, as specks and strokes are read.
-        hopeless: A longer line that both detectors saw is noise below this only.
+        hopeless: A longer line that both detectors saw is noise below this only, ...
+        legible: ... and never if the main recogniser scored it this high.
     """
 
     least_score: float = 0.5
@@ -28,6 +29,7 @@ class Rules:
     share: float = 0.62
     short_share: float = 0.75
     hopeless: float = 0.5
+    legible: float = 0.9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,10 +129,13 @@ def _letters_believed(lines: Sequence[DeepLine]) -> float:
 
 
 def _kept(lines: Iterable[DeepLine], rules: Rules, *, alone: bool) -> list[DeepLine]:
-    return [line for line in lines if line.voted.letters and not _is_noise(line.voted, rules, alone=alone)]
+    return [line for line in lines if line.voted.letters and not _is_noise(line, rules, alone=alone)]
 
 
-def _is_noise(voted: Voted, rules: Rules, *, alone: bool) -> bool:
-    if voted.letters <= 2:
-        return voted.mean_share < rules.short_share
-    return voted.mean_share < (rules.share if alone else rules.hopeless)
+def _is_noise(line: DeepLine, rules: Rules, *, alone: bool) -> bool:
+    share = line.voted.mean_share
+    if line.voted.letters <= 2:
+        return share < rules.short_share
+    if alone:
+        return share < rules.share
+    return share < rules.hopeless and line.score < rules.legible
