@@ -159,7 +159,8 @@ def _bare(witness: Witness) -> _Bare:
         else:
             letters.append(letter)
             scores.append(score)
-    weight = witness.weight * (sum(scores) / len(scores)) ** _TRUST
+    # Above 0, so that readings without any score still are readings.
+    weight = witness.weight * max(sum(scores) / len(scores), 0.01) ** _TRUST
     return _Bare("".join(letters), tuple(scores), frozenset(spaced), weight, witness.spaces)
 
 
