@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from docferry.document import Box, Page
+from docferry.errors import EngineError
+
+Cancelled = Callable[[], bool]
+"""Says True once nobody waits for the answer any more."""
 
 
 class Task(enum.StrEnum):
@@ -78,6 +82,16 @@ class Want:
     page: int = 0
 
 
+def check(cancelled: Cancelled) -> None:
+    """Stop here if nobody waits any more.
+
+    Raises:
+        EngineError: `cancelled` said True.
+    """
+    if cancelled():
+        raise EngineError("the reading was cancelled", remedy="submit the document again to read it after all")
+
+
 class Engine(Protocol):
     """A full model. Implementations load everything in their constructor's caller and are safe to call from threads."""
 
@@ -89,7 +103,7 @@ class Engine(Protocol):
     def tasks(self) -> frozenset[Task]:
         """What it can do."""
 
-    def read(self, page: PageInput, effort: Effort, cancelled: Callable[[], bool]) -> Page:
+    def read(self, page: PageInput, effort: Effort, cancelled: Cancelled) -> Page:
         """Read one page; ask `cancelled` between regions and stop with `EngineError` once it says True.
 
         Raises:

@@ -1,4 +1,4 @@
-"""The embedded engine: PaddleOCR on the CPU, with the edge's reading as its first witness."""
+"""The embedded engine: deep reading on the CPU, with the edge's reading as its first witness."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from docferry.model_store import ModelStore
 from docferry.vision.images import ImageLimits, decode, picture_size
 from docferry.vision.orientation import DOUBTFUL_ORIENTATION
 from docferry.vision.quads import Quad, absolute, relative
-from docferry_cloud.engine import Crop, Effort, PageInput, Task, Want
-from docferry_cloud.pipeline_geometry import from_crop, to_crop
-from docferry_cloud.pipeline_merge import Opinion, Reread, in_doubt, merge, worth_reading
-from docferry_cloud.pipeline_paddle import Cancelled, PaddleReader, check
+from docferry_cloud.deep.numbers import page_with_points
+from docferry_cloud.deep.reader import DeepReader, Known
+from docferry_cloud.deep.vote import Witness
+from docferry_cloud.engine import Cancelled, Crop, Effort, PageInput, Task, Want, check
+from docferry_cloud.pipeline_geometry import from_crop, to_crop, touches
+from docferry_cloud.pipeline_merge import Opinion, Reread, in_doubt, merge
 from docferry_cloud.pipeline_page import PageReader
 from docferry_cloud.pipeline_wants import Shown, wanted, whole_page
 
@@ -22,7 +24,7 @@ _WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
 
 
 class PipelineEngine:
-    """Reads pages with PaddleOCR, and doubtful places of pages that the edge has read already.
+    """Reads pages deeply, and doubtful places of pages that the edge has read already.
 
     Safe to call from several threads at once. `load` makes one.
     """
@@ -30,7 +32,7 @@ class PipelineEngine:
     name = "pipeline"
     tasks = frozenset({Task.TEXT, Task.LAYOUT})
 
-    def __init__(self, reader: PaddleReader, pages: PageReader) -> None:
+    def __init__(self, reader: DeepReader, pages: PageReader) -> None:
         self._reader = reader
         self._pages = pages
 
@@ -45,11 +47,11 @@ class PipelineEngine:
         Raises:
             ModelError: A model is missing or cannot be loaded; the remedy is the command that brings it.
         """
-        reader = PaddleReader.load(store, threads=threads)
+        reader = DeepReader.load(store, threads=threads)
         return cls(reader, PageReader.load(store, reader, threads=threads))
 
-    def read(self, page: PageInput, effort: Effort, cancelled: Cancelled) -> Page:  # noqa: ARG002
-        """Read one page. The embedded models know one effort.
+    def read(self, page: PageInput, effort: Effort, cancelled: Cancelled) -> Page:
+        """Read one page. FAST reads it once; AUTO lets the helpers read what is in doubt, DEEP everything.
 
         The edge's reading stands, except where sharp pixels show it anew: crops, or the whole page as one crop. A page
         is read afresh where nothing can be built on the edge's reading: there is none, it is empty, or the edge was
@@ -57,7 +59,7 @@ class PipelineEngine:
         read already, and reading it again can only be worse; people look at it.
 
         Raises:
-            EngineError: PaddleOCR failed, or `cancelled` said True.
+            EngineError: `cancelled` said True.
             UnreadableImage, ImageTooLarge: The pixels that were sent cannot be used.
             InputError: There is neither a reading nor a picture of the page to read.
         """
@@ -65,15 +67,15 @@ class PipelineEngine:
         crops = page.crops
         if page.image is not None:
             if page.reading is None or not _can_be_built_on(page.reading):
-                return self._pages.read(page.image, cancelled, page.image_page)
+                return self._pages.read(page.image, effort, cancelled, page.image_page)
             crops = (*crops, Crop("page", _WHOLE, page.image))
         if page.reading is None:
-            return self._without_reading(page, cancelled)
+            return self._without_reading(page, effort, cancelled)
         rereads = []
         for crop in crops:
             check(cancelled)
             rereads.append(self._reread(page.reading, crop, cancelled))
-        return merge(page.reading, rereads)
+        return page_with_points(merge(page.reading, rereads), self._reader.provenance)
 
     def wants(self, page: PageInput, read: Page) -> tuple[Want, ...]:
         """What would let it read this page better: sharper pixels of what is still in doubt."""
@@ -90,12 +92,12 @@ class PipelineEngine:
             tasks=self.tasks,
         )
 
-    def _without_reading(self, page: PageInput, cancelled: Cancelled) -> Page:
+    def _without_reading(self, page: PageInput, effort: Effort, cancelled: Cancelled) -> Page:
         if page.overview is None:
             raise InputError(
                 "the page came with neither a reading nor a picture", remedy="send the page's picture or its reading"
             )
-        return self._pages.read(page.overview, cancelled)
+        return self._pages.read(page.overview, effort, cancelled)
 
     def _reread(self, page: Page, crop: Crop, cancelled: Cancelled) -> Reread:
         image = decode(crop.data, limits=_CROP_LIMITS, name=f"crop {crop.part_id}")
@@ -103,23 +105,21 @@ class PipelineEngine:
             return Reread(crop.box)
         height, width = image.shape[:2]
         doubtful = in_doubt(page, crop.box)
-        known = [_grown(absolute(to_crop(line.polygon, crop.box), width, height)) for line in doubtful]
-        quads = self._reader.find(image)
-        polygons = [_on_page(quad, width, height, crop) for quad in quads]
-        worth = [quads[number] for number in worth_reading(page, crop.box, polygons)]
-        check(cancelled)
-        answers = self._reader.read(image, [*known, *worth], cancelled)
+        asked = {line.id for line in doubtful}
+        sure = [line for line in page.lines if line.id not in asked and touches(line.box, crop.box)]
+        known = [Known(_seen(line, width, height, crop), _spoken(line)) for line in doubtful]
+        read = self._reader.reread(image, known, [_seen(line, width, height, crop) for line in sure], cancelled)
         provenance = self._reader.provenance
         return Reread(
             box=crop.box,
             again={
-                line.id: Opinion(answer.text, answer.score, provenance)
-                for line, answer in zip(doubtful, answers, strict=False)
+                line.id: Opinion(answer.text, answer.score, answer.confidence or 0.0, provenance)
+                for line, answer in zip(doubtful, read.known, strict=True)
+                if answer.text
             },
             found=tuple(
-                Line("", answer.text, _on_page(answer.quad, width, height, crop), answer.score, None, provenance)
-                for answer in answers[len(known) :]
-                if answer.text
+                Line("", each.text, _on_page(each.quad, width, height, crop), each.score, each.confidence, provenance)
+                for each in read.found
             ),
         )
 
@@ -140,6 +140,16 @@ def _has_area(crop: Crop) -> bool:
 
 def _on_page(quad: Quad, width: int, height: int, crop: Crop) -> Polygon:
     return from_crop(relative(quad, width, height), crop.box)
+
+
+def _spoken(line: Line) -> Witness:
+    """The edge's reading as a witness; an impossible score is worth nothing."""
+    score = line.score if 0.0 <= line.score <= 1.0 else 0.0
+    return Witness(line.text, (score,) * len(line.text))
+
+
+def _seen(line: Line, width: int, height: int, crop: Crop) -> Quad:
+    return _grown(absolute(to_crop(line.polygon, crop.box), width, height))
 
 
 def _grown(quad: Quad) -> Quad:

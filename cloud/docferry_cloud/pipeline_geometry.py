@@ -27,6 +27,11 @@ def within(box: Box, outer: Box, slack: float) -> bool:
     )
 
 
+def touches(one: Box, other: Box) -> bool:
+    """Whether two boxes share a point, borders included."""
+    return one[0] <= other[2] and other[0] <= one[2] and one[1] <= other[3] and other[1] <= one[3]
+
+
 def box_around(boxes: Iterable[Box]) -> Box:
     """The smallest box that holds all of them; there must be at least one."""
     x0s, y0s, x1s, y1s = zip(*boxes, strict=True)

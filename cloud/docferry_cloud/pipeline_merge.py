@@ -1,12 +1,11 @@
 """Bringing a second reading of sharp crops into the edge's tree. Pure; no pixels here.
 
-Every line of the edge stays in its region under its id; its text, score, confidence and provenance change only where
-the second reading is surer. Lines that the edge missed are added. Nothing is ever taken away.
+Every line of the edge stays in its region under its id; what its text becomes was settled by a vote in which the edge
+had its say. Lines that the edge missed are added. Nothing is ever taken away.
 """
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,15 +29,17 @@ LONGER = 1.15
 DOUBT = 0.95
 """A line with a calibrated confidence from here on is not read again; its crop shows it only as a neighbour."""
 
-_MARKS = re.compile(r"[\W_]+")
+LEAST_ADDED = 0.5
+"""A line that only the second reader saw is added from this confidence on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What a second reader says a line reads; `score` raw, 0..1."""
+    """What a line reads after the vote: `score` raw and `confidence` calibrated, both 0..1."""
 
     text: str
     score: float
+    confidence: float
     provenance: str
 
 
@@ -48,33 +49,13 @@ class Reread:
 
     Attributes:
         box: The crop's box, relative to the page.
-        again: For each of the edge's lines that the crop shows whole, by id, what its own polygon reads now.
-        found: The lines that the detector found in the crop, in page coordinates; their ids are empty.
+        again: For the edge's lines in doubt that the crop shows whole, by id, the vote on them.
+        found: Further lines that the crop shows, in page coordinates, with their confidence; their ids are empty.
     """
 
     box: Box
     again: Mapping[str, Opinion] = field(default_factory=dict)
     found: tuple[Line, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """How much a second reading tells.
-
-    Measured on 486 doubtful lines of 20 generated receipts, FP32 recogniser on both sides: they err together, so a
-    different answer is bad news for both.
-
-    Attributes:
-        agrees: Likelihood ratio P(both read the same | the first is right) / P(the same | the first is wrong).
-        differs: The same ratio for different answers.
-        instead: P(the second is right | the first is wrong, they differ, and the second has the higher score).
-        minimum_score: A line that only the second reader saw is added from this raw score on.
-    """
-
-    agrees: float = 2.3
-    differs: float = 0.06
-    instead: float = 0.45
-    minimum_score: float = 0.8
 
 
 def shown_whole(page: Page, box: Box) -> tuple[Line, ...]:
@@ -87,61 +68,35 @@ def in_doubt(page: Page, box: Box) -> tuple[Line, ...]:
     return tuple(line for line in shown_whole(page, box) if line.confidence is None or line.confidence < DOUBT)
 
 
-def worth_reading(page: Page, box: Box, found: Sequence[Polygon]) -> tuple[int, ...]:
-    """Which of the polygons found in a crop tell something new: print that no line covers, or only doubtful ones."""
-    doubtful = {line.id for line in in_doubt(page, box)}
-    nearby = [line for line in page.lines if _touches(line.box, box)]
-    return tuple(
-        number
-        for number, polygon in enumerate(found)
-        if all(line.id in doubtful or overlap(line.polygon, polygon) < SAME_PLACE for line in nearby)
-    )
-
-
-def merge(page: Page, rereads: Iterable[Reread], agreement: Agreement | None = None) -> Page:
+def merge(page: Page, rereads: Iterable[Reread]) -> Page:
     """The page with every crop's second reading brought in.
 
     Each of the page's lines comes back under its id and in its region; further lines may be added to a region, or in
     regions of their own. Ids stay unique on the page.
     """
-    agreement = agreement or Agreement()
     for reread in rereads:
-        page = _merge_one(page, reread, agreement)
+        page = _merge_one(page, reread)
     return page
 
 
-def settle(line: Line, opinion: Opinion, agreement: Agreement | None = None) -> Line:
-    """One line after a second opinion.
-
-    The surer text stays, by raw score: both readers are networks of one family, whose scores compare. Two rules come
-    before it, for what recognisers drop at full score: of texts that differ in spaces only the one with more spaces
-    stays, and of texts that differ in marks only (a decimal point) the one that has them.
-
-    A confidence c that the line carries becomes c' = c·r / (c·r + 1 - c) (Bayes in odds, likelihood ratio r of
-    `Agreement`) for the first text, and (1 - c') · `instead` for a different one that takes its place. Without
-    calibration it stays None.
-    """
-    agreement = agreement or Agreement()
+def settle(line: Line, opinion: Opinion) -> Line:
+    """One line after the vote. A line that another crop has settled before keeps what it is surer of."""
     if not opinion.text.strip():
         return line
-    same = _folded(line.text) == _folded(opinion.text)
-    kept = line.confidence
-    # A reader that repeats itself is no second witness.
-    if kept is not None and line.provenance != opinion.provenance:
-        kept = _updated(kept, agreement.agrees if same else agreement.differs)
-    if same:
-        surer = (opinion.text.count(" "), opinion.score) > (line.text.count(" "), _raw(line))
-    elif _only_marks_apart(line.text, opinion.text):
-        surer = len(_folded(opinion.text)) > len(_folded(line.text))
-    else:
-        surer = opinion.score > _raw(line)
-    if not surer:
-        return replace(line, confidence=kept)
-    confidence = kept if same or kept is None else (1.0 - kept) * agreement.instead
-    return replace(line, text=opinion.text, score=opinion.score, confidence=confidence, provenance=opinion.provenance)
+    if line.provenance == opinion.provenance and (line.confidence or 0.0) >= opinion.confidence:
+        return line
+    if line.text == opinion.text:
+        return replace(line, confidence=opinion.confidence)
+    return replace(
+        line,
+        text=opinion.text,
+        score=opinion.score,
+        confidence=opinion.confidence,
+        provenance=opinion.provenance,
+    )
 
 
-def _merge_one(page: Page, reread: Reread, agreement: Agreement) -> Page:
+def _merge_one(page: Page, reread: Reread) -> Page:
     whole = {line.id: line for line in shown_whole(page, reread.box)}
     uncut = tuple(line for line in reread.found if not _cut_off(line.box, reread.box))
     groups = _groups(page.lines, uncut)
@@ -149,11 +104,11 @@ def _merge_one(page: Page, reread: Reread, agreement: Agreement) -> Page:
     for identity, line in whole.items():
         again = reread.again.get(identity)
         joined = _joined(line, groups.of_line.get(identity, ()), groups.of_found)
-        settled[identity] = _best(line, again, joined, agreement)
+        settled[identity] = _best(line, again, joined)
     missed = [
         line
         for line in uncut
-        if not groups.of_found[line] and line.text.strip() and line.score >= agreement.minimum_score
+        if not groups.of_found[line] and line.text.strip() and (line.confidence or 0.0) >= LEAST_ADDED
     ]
     page = replace(page, regions=tuple(_with_settled(region, settled) for region in page.regions))
     for line in missed:
@@ -200,6 +155,8 @@ def _joined(line: Line, pieces: Sequence[Line], of_found: Mapping[Line, tuple[st
         text=" ".join(part.text for part in parts),
         polygon=_hull(line.polygon, parts),
         score=sum(part.score * len(part.text) for part in parts) / weight,
+        # All of them must be right; they were read from one picture, so the weakest says most.
+        confidence=min(part.confidence or 0.0 for part in parts),
         provenance=parts[0].provenance,
     )
 
@@ -212,42 +169,25 @@ def _hull(polygon: Polygon, parts: Sequence[Line]) -> Polygon:
     return first[0], last[1], last[2], first[3]
 
 
-def _best(line: Line, again: Opinion | None, joined: Line | None, agreement: Agreement) -> Line:
-    """The line after at most one update: both readings come from one recogniser, so they are one witness, not two."""
+def _best(line: Line, again: Opinion | None, joined: Line | None) -> Line:
+    """The line by its own polygon's vote or by the pieces found in its place, whichever is surer."""
     if joined is None:
-        return settle(line, again, agreement) if again else line
-    found = Opinion(joined.text, joined.score, joined.provenance)
+        return settle(line, again) if again else line
+    found = Opinion(joined.text, joined.score, joined.confidence or 0.0, joined.provenance)
     start, end = reach(line.polygon, joined.polygon)
     if end - start >= LONGER and _extends(line.text, joined.text):
         # The edge's box cut the line short: what its own polygon reads again is short as well.
-        return replace(joined, confidence=None if line.confidence is None else found.score * line.confidence)
-    if again is None or not again.text.strip():
-        return settle(line, found, agreement)
-    better = settle(replace(line, text=again.text, score=again.score, provenance=again.provenance), found)
-    return settle(line, Opinion(better.text, better.score, better.provenance), agreement)
-
-
-def _updated(confidence: float, ratio: float) -> float:
-    weighted = confidence * ratio
-    return weighted / (weighted + 1.0 - confidence)
-
-
-def _raw(line: Line) -> float:
-    """The line's score, or 0 for one that no network should give."""
-    return line.score if 0.0 <= line.score <= 1.0 else 0.0
+        return joined
+    if again is None:
+        return settle(line, found)
+    if _folded(again.text) == _folded(found.text):
+        more_spaces = found.text.count(" ") > again.text.count(" ")
+        return settle(line, found if more_spaces else again)
+    return settle(line, found if found.confidence > again.confidence else again)
 
 
 def _folded(text: str) -> str:
     return "".join(unicodedata.normalize("NFKC", text).casefold().split())
-
-
-def _only_marks_apart(one: str, other: str) -> bool:
-    """Whether one text is the other with marks (no letters, no digits) left out."""
-    short, long = sorted((_folded(one), _folded(other)), key=len)
-    if len(short) == len(long) or _MARKS.sub("", short) != _MARKS.sub("", long):
-        return False
-    rest = iter(long)
-    return all(sign in rest for sign in short)
 
 
 def _extends(part: str, whole: str) -> bool:
@@ -304,10 +244,6 @@ def _with_region(page: Page, line: Line) -> Page:
     )
     regions = (*page.regions[:place], region, *page.regions[place:])
     return replace(page, regions=tuple(replace(each, order=order) for order, each in enumerate(regions)))
-
-
-def _touches(one: Box, other: Box) -> bool:
-    return one[0] <= other[2] and other[0] <= one[2] and one[1] <= other[3] and other[1] <= one[3]
 
 
 def _same_column(one: Box, other: Box) -> bool:

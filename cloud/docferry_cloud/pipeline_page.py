@@ -15,7 +15,9 @@ from docferry.vision.layout import LayoutDetector
 from docferry.vision.orientation import Orientation, OrientationClassifier, turned
 from docferry.vision.quads import relative, size
 from docferry.vision.sessions import open_network
-from docferry_cloud.pipeline_paddle import Cancelled, PaddleReader, Recognised, check
+from docferry_cloud.deep.lines import DeepLine
+from docferry_cloud.deep.reader import DeepReader
+from docferry_cloud.engine import Cancelled, Effort, check
 
 _LAYOUT = "layout-cdla"
 _ORIENTATION = "page-orientation"
@@ -24,9 +26,6 @@ _SHARPNESS_SIDE = 1000
 SURE_OF_TURN = 0.6
 """Below this score the orientation network's answer is tried both ways, by reading a few lines."""
 
-LEAST_SCORE = 0.5
-"""A line read with a lower score is noise that the detector took for text (a logo, an edge of the paper)."""
-
 _LINES_TRIED = 6
 
 
@@ -34,13 +33,13 @@ _LINES_TRIED = 6
 class PageReader:
     """Orientation, layout boxes, text lines and reading order of a whole page. Safe to use from several threads."""
 
-    reader: PaddleReader
+    reader: DeepReader
     layout: LayoutDetector
     orientation: OrientationClassifier
     layout_provenance: str
 
     @classmethod
-    def load(cls, store: ModelStore, reader: PaddleReader, *, threads: int) -> PageReader:
+    def load(cls, store: ModelStore, reader: DeepReader, *, threads: int) -> PageReader:
         """Load the layout and orientation networks beside a text reader.
 
         Raises:
@@ -58,12 +57,12 @@ class PageReader:
         self.layout.detect(blank)
         self.orientation.classify(blank)
 
-    def read(self, data: bytes, cancelled: Cancelled, number: int = 0) -> Page:
+    def read(self, data: bytes, effort: Effort, cancelled: Cancelled, number: int = 0) -> Page:
         """Read an encoded picture of a page, or page `number` of one that holds several.
 
         Raises:
             UnreadableImage, ImageTooLarge: It is no picture we read, or too large a one.
-            EngineError: PaddleOCR failed, or `cancelled` said True.
+            EngineError: `cancelled` said True.
         """
         image = decode(data, name="page", page=number)
         check(cancelled)
@@ -71,18 +70,19 @@ class PageReader:
         check(cancelled)
         boxes = self.layout.detect(image)
         check(cancelled)
-        answers = [
-            answer
-            for answer in self.reader.read(image, self.reader.find(image), cancelled)
-            if answer.text and answer.score >= LEAST_SCORE
-        ]
+        answers = self._lines(image, effort, cancelled)
         height, width = image.shape[:2]
         lines = [
-            Line("", answer.text, relative(answer.quad, width, height), answer.score, None, self.reader.provenance)
-            for answer in answers
+            Line("", a.text, relative(a.quad, width, height), a.score, a.confidence, self.reader.provenance)
+            for a in answers
         ]
         quality = _quality(image, turn, answers)
         return assemble_page(width, height, boxes, lines, quality, provenance=self.layout_provenance)
+
+    def _lines(self, image: Pixels, effort: Effort, cancelled: Cancelled) -> list[DeepLine]:
+        if effort is Effort.FAST:
+            return self.reader.skim(image, cancelled)
+        return self.reader.read(image, cancelled, everything=effort is Effort.DEEP)
 
     def _upright(self, image: Pixels, cancelled: Cancelled) -> tuple[Pixels, Orientation]:
         turn = self.orientation.classify(image)
@@ -95,12 +95,13 @@ class PageReader:
 
     def _legibility(self, image: Pixels, cancelled: Cancelled) -> float:
         """The mean score of the page's longest lines; text that stands on its head reads badly."""
-        quads = sorted(self.reader.find(image), key=lambda quad: -size(quad)[0])[:_LINES_TRIED]
-        answers = self.reader.read(image, quads, cancelled)
+        quads = sorted(self.reader.first.detect(image).quads, key=lambda quad: -size(quad)[0])[:_LINES_TRIED]
+        answers = self.reader.main.read(image, quads)
+        check(cancelled)
         return sum(answer.score for answer in answers) / len(answers) if answers else 0.0
 
 
-def _quality(image: Pixels, turn: Orientation, answers: list[Recognised]) -> Quality:
+def _quality(image: Pixels, turn: Orientation, answers: list[DeepLine]) -> Quality:
     grey = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
     scale = _SHARPNESS_SIDE / max(grey.shape)
     small = cv2.resize(grey, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)

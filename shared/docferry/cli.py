@@ -22,7 +22,6 @@ _EXTRAS = {
     "sqlalchemy": "cloud",
     "dbos": "cloud",
     "httpx": "cloud",
-    "paddleocr": "cloud",
     "grpc_health": "cloud",
     "grpc_reflection": "cloud",
 }
