@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from docferry.document import Box, Line, Page, Polygon
+from docferry.document import DOUBTFUL_ORIENTATION, Box, Line, Page, Polygon
 from docferry.errors import InputError
 from docferry.model_store import ModelStore
 from docferry.vision.images import ImageLimits, decode, picture_size
-from docferry.vision.orientation import DOUBTFUL_ORIENTATION
 from docferry.vision.quads import Quad, absolute, relative
 from docferry_cloud.deep.numbers import page_with_points
 from docferry_cloud.deep.reader import DeepReader, Known

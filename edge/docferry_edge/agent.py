@@ -22,6 +22,7 @@ from docferry.errors import (
     ReaderStopped,
     StorageFull,
     Unavailable,
+    UnreadableImage,
 )
 from docferry.malloc import give_back
 from docferry_edge.capture import Found, Inbox, source_of
@@ -31,6 +32,8 @@ from docferry_edge.frugality import Gauge, Strain
 from docferry_edge.original import pack_original
 from docferry_edge.outbox import READ_ATTEMPTS, Outbox
 from docferry_edge.pictures import Pictures
+from docferry_edge.policies import Policies
+from docferry_edge.rates import Meter
 from docferry_edge.uplink import Pace, Uplink
 from docferry_edge.wants import SupplyPolicy, Wants
 
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _SCAN_PAUSE_S = 0.05
 _CAMERA_PAUSE_S = 2.0
+_METER = "route.spent"
 
 _DESK_PAUSE_S = 5.0
 _NOT_THE_DOCUMENTS_FAULT = (StorageFull, Unavailable, ConfigurationError, ModelError)
@@ -64,7 +68,9 @@ class Agent:
         gauge: Tells how much the reader must spare the device; without one it never does.
         watch: The camera, if there is one; `look_pause_s` is the pause between two looks.
         pictures: How pictures that the cloud asks for are encoded; the defaults when None.
-        supply_policy: What may leave when the cloud asks for more; everything when None.
+        policies: What may leave; the desk has the same ones. The defaults when None.
+        supply_policy: What may leave when the cloud asks for more; when None, everything, unless `policies` withhold
+            or mask pictures: then nothing.
         keep_s: How long a captured file is kept after its document was settled, for those who ask for the page.
     """
 
@@ -83,6 +89,7 @@ class Agent:
         look_pause_s: float = 0.15,
         pace: Pace | None = None,
         tell: OnHint | None = None,
+        policies: Policies | None = None,
         pictures: Pictures | None = None,
         supply_policy: SupplyPolicy | None = None,
         keep_s: float = 0.0,
@@ -101,6 +108,12 @@ class Agent:
         self._captured = asyncio.Event()
         self._changed = asyncio.Event()
         self._uplink = Uplink(outbox, client, lambda _: self._changed.set(), pace, keep_originals=keep_s > 0)
+        self._policies = policies or Policies()
+        self._meter = Meter(
+            self._policies.hour, time.time, lambda: outbox.mark(_METER), lambda count: outbox.set_mark(_METER, count)
+        )
+        if supply_policy is None and self._policies.may_withhold:
+            supply_policy = SupplyPolicy(refusal=lambda *_: "a policy of this device withholds or masks pictures")
         self._wants = Wants(outbox, client, pictures or Pictures(), policy=supply_policy, pace=pace, keep_s=keep_s)
         self._full = False
 
@@ -232,8 +245,7 @@ class Agent:
         attempt = self._outbox.begin_reading(document_id)
         if attempt > READ_ATTEMPTS:
             # Not read here: the cloud must see it, whatever it is that stops the reader.
-            packed = pack_original(_identity(entry), self._outbox.image(document_id))
-            self._keep_packed(document_id, packed, edge_answer(Document(())))
+            self._pack_original(entry)
             return
         try:
             self._read_and_keep(entry)
@@ -252,10 +264,27 @@ class Agent:
         data = self._outbox.image(entry.document_id)
         waited = elapsed_ms(entry) or 0.0
         strain = self._gauge.look() if self._gauge is not None else Strain()
-        answer = self._desk.read(Job(_identity(entry), data, strain), self._on_hint)
+        answer = self._desk.read(Job(_identity(entry), data, strain, self._meter.room()), self._on_hint)
         packed = answer.packed
         timings = {name: round(waited + value, 1) for name, value in packed.timings.items()}
-        self._keep_packed(entry.document_id, replace(packed, timings=timings), answer.edge_answer)
+        if answer.leaves:
+            self._keep_packed(entry.document_id, replace(packed, timings=timings), answer.edge_answer)
+            self._meter.left(answer.size, page=answer.page)
+        else:
+            self._outbox.kept(
+                entry.document_id, request=packed.request, edge_answer=answer.edge_answer, timings=timings
+            )
+
+    def _pack_original(self, entry: Entry) -> None:
+        if self._policies.may_withhold:
+            error = UnreadableImage(
+                f"{entry.file_name}: reading it stops the reader, and a policy forbids to send it unread",
+                remedy="look at it by hand, or allow pictures without masking and let it go again",
+            )
+            self._outbox.failed(entry.document_id, error)
+            return
+        packed = pack_original(_identity(entry), self._outbox.image(entry.document_id))
+        self._keep_packed(entry.document_id, packed, edge_answer(Document(())))
 
     def _keep_packed(self, document_id: str, packed: Packed, answer: bytes) -> None:
         self._outbox.packed(

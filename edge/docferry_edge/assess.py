@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 
 from docferry.calibration import Calibration
 from docferry.confidence.estimates import page_confidence, with_confidence, with_field_confidence
-from docferry.document import Document, Line, Reading, iter_lines, with_fields
+from docferry.document import DOUBTFUL_ORIENTATION, Document, Line, Reading, iter_lines, with_fields
 from docferry.fields import DocumentType, classify, extract_fields, find_rows
 from docferry.route import Reason
-from docferry.vision.orientation import DOUBTFUL_ORIENTATION
 
 KEY_FIELDS: dict[DocumentType, tuple[str, ...]] = {
     DocumentType.RECEIPT: ("date", "total"),

@@ -17,6 +17,7 @@ from docferry.v1 import analysis_pb2
 from docferry.wire import document_to_proto
 from docferry_edge.entry import OutboxPart
 from docferry_edge.frugality import Strain
+from docferry_edge.route import Room
 
 Hint = dict[str, Any]
 """What is known of the document being read, as a JSON object with a `type`; see `docferry_edge.work.hint_of`."""
@@ -54,19 +55,39 @@ class Packed:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One captured file to be read and packed, and what is to be left out to spare the device."""
+    """One captured file to be read and packed.
+
+    Attributes:
+        strain: What is to be left out to spare the device.
+        room: What the limits by the hour leave.
+    """
 
     identity: Identity
     data: bytes
     strain: Strain = field(default_factory=Strain)
+    room: Room = field(default_factory=Room)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a job: what is to be sent, and the edge's own answer as a serialized Interpretation."""
+    """What became of a job.
+
+    Attributes:
+        packed: What is to be sent; where a policy lets nothing leave, a request that only says why, to be kept here.
+        edge_answer: The edge's own answer as a serialized Interpretation, masked like what leaves.
+        leaves: Whether anything leaves at all.
+        page: Whether a whole page does.
+    """
 
     packed: Packed
     edge_answer: bytes
+    leaves: bool = True
+    page: bool = False
+
+    @property
+    def size(self) -> int:
+        """Bytes that leave, the messages around later parts not counted."""
+        return len(self.packed.request) + sum(len(part.data) for part in self.packed.parts) if self.leaves else 0
 
 
 class Desk(Protocol):

@@ -33,12 +33,14 @@ class Examined:
         timings: Milliseconds since the examination began: `hint` (layout and line boxes of the first page known) and
             `read`.
         others: The pages after the first. They may be prepared anew whenever they are asked for.
+        frame: What was captured, where crops may be cut from it, sharper than the page; None where they must not.
     """
 
     page: PageImage
     assessment: Assessment
     timings: dict[str, float]
     others: Iterable[PageImage] = ()
+    frame: Frame | None = None
 
     @property
     def pages(self) -> Iterator[PageImage]:
@@ -93,7 +95,7 @@ def examine(
     assert first is not None
     assessment = assess(Reading(Document(tuple(pages)), reader.name, degradation), calibration)
     timings["read"] = _since(began)
-    return Examined(first, assessment, timings, _LaterPages(reader, frame, count))
+    return Examined(first, assessment, timings, _LaterPages(reader, frame, count), frame)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import cv2
@@ -13,16 +13,17 @@ from docferry.channel import MAX_ENVELOPE_BYTES, PROTOCOL_VERSION
 from docferry.document import Box
 from docferry.envelope import check_envelope
 from docferry.packing import pack_reading
-from docferry.route import Decision, Plan
+from docferry.route import Decision, PicturePlan, Plan
 from docferry.v1 import analysis_service_pb2, envelope_pb2
-from docferry.vision.crops import encode_crop
-from docferry.vision.images import encode_webp
+from docferry.vision.crops import crop
+from docferry.vision.images import Pixels, encode_webp
 from docferry.wire import box_to_proto, route_to_proto
+from docferry_edge.cutting import cut, geometry_of, sharpness
 from docferry_edge.desk import Identity, Packed
 from docferry_edge.entry import OutboxPart
 from docferry_edge.examine import Examined
 from docferry_edge.pictures import Pictures
-from docferry_edge.prepare import PageImage
+from docferry_edge.prepare import Frame, PageImage
 
 _INLINE_BYTES = MAX_ENVELOPE_BYTES - (128 << 10)
 """Parts lie inside the envelope as long as they fit into this together; the rest leaves room for the structure."""
@@ -61,7 +62,7 @@ def pack(
     envelope.capture_time.FromMilliseconds(int(identity.captured_at * 1000))
     announced: list[OutboxPart] = []
     inline = 0
-    for part in _all_pictures(examined.pages, plan, pictures):
+    for part in _all_pictures(examined, plan, pictures):
         if inline + part.size <= _INLINE_BYTES:
             inline += part.size
         else:
@@ -73,38 +74,57 @@ def pack(
     return Packed(request.SerializeToString(), tuple(announced), examined.timings)
 
 
-def _all_pictures(pages: Iterable[PageImage], plan: Plan, pictures: Pictures) -> Iterator[envelope_pb2.Part]:
+def resized(pixels: Pixels, scale: float) -> Pixels:
+    """The picture scaled down; a scale of 1 or more leaves it as it is."""
+    height, width = pixels.shape[:2]
+    if scale >= 1:
+        return pixels
+    size = (max(1, round(width * scale)), max(1, round(height * scale)))
+    return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+
+
+def _all_pictures(examined: Examined, plan: Plan, pictures: Pictures) -> Iterator[envelope_pb2.Part]:
     """Every page's parts; those of the second page and on are named after it."""
-    for number, page in enumerate(pages):
-        own = tuple(crop for crop in plan.crops if crop.page == number)
-        for part in _pictures(page, replace(plan, crops=own), pictures):
+    for number, page in enumerate(examined.pages):
+        own = tuple(wanted for wanted in plan.crops if wanted.page == number)
+        frame = None if examined.frame is None else replace(examined.frame, page=number)
+        for part in _pictures(page, frame, replace(plan, crops=own), pictures):
             part.page = number
             if number:
                 part.part_id = f"{part.part_id}-p{number + 1}"
             yield part
 
 
-def _pictures(page: PageImage, plan: Plan, pictures: Pictures) -> list[envelope_pb2.Part]:
+def _pictures(page: PageImage, frame: Frame | None, plan: Plan, pictures: Pictures) -> list[envelope_pb2.Part]:
     decision = plan.route.decision
+    longest = max(page.width, page.height)
     if decision is Decision.PAGE:
-        data = encode_webp(page.pixels, pictures.page_quality, grey=True)
+        whole = plan.page or PicturePlan(longest, pictures.page_quality)
+        data = encode_webp(resized(page.pixels, whole.side / longest), whole.quality, grey=True)
         return [_part("page", envelope_pb2.PART_KIND_PAGE, data)]
     parts: list[envelope_pb2.Part] = []
-    if decision in {Decision.OVERVIEW, Decision.CROPS}:
-        parts.append(_part("overview", envelope_pb2.PART_KIND_OVERVIEW, _overview(page, pictures)))
-    for number, crop in enumerate(plan.crops):
-        data, box = encode_crop(page.pixels, crop.box, margin=0.0, quality=pictures.crop_quality, grey=True)
-        parts.append(_part(f"crop-{number + 1}", envelope_pb2.PART_KIND_CROP, data, page=crop.page, box=box))
+    overview = plan.overview
+    if overview is None and decision is Decision.OVERVIEW:
+        overview = PicturePlan(pictures.overview_side, pictures.overview_quality)
+    if overview is not None:
+        data = encode_webp(resized(page.pixels, overview.side / longest), overview.quality, grey=True)
+        parts.append(_part("overview", envelope_pb2.PART_KIND_OVERVIEW, data))
+    sources = {scale: _source(page, frame, scale) for scale in {wanted.scale for wanted in plan.crops}}
+    for number, wanted in enumerate(plan.crops):
+        pixels, box = crop(sources[wanted.scale], wanted.box)
+        data = encode_webp(pixels, wanted.quality or pictures.crop_quality, grey=True)
+        parts.append(_part(f"crop-{number + 1}", envelope_pb2.PART_KIND_CROP, data, page=wanted.page, box=box))
     return parts
 
 
-def _overview(page: PageImage, pictures: Pictures) -> bytes:
-    scale = pictures.overview_side / max(page.width, page.height)
-    if scale >= 1:
-        return encode_webp(page.pixels, pictures.overview_quality, grey=True)
-    size = (max(1, round(page.width * scale)), max(1, round(page.height * scale)))
-    small = cv2.resize(page.pixels, size, interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)
-    return encode_webp(small, pictures.overview_quality, grey=True)
+def _source(page: PageImage, frame: Frame | None, scale: float) -> Pixels:
+    """The page at that scale: smaller than it was prepared, or cut anew from the frame where that is sharper."""
+    # The cutter opens a file's first page.
+    if scale > 1 and frame is not None and frame.page == 0:
+        geometry = geometry_of(page, frame)
+        if geometry is not None and sharpness(geometry) > 1:
+            return cut(frame, geometry, None, scale)
+    return resized(page.pixels, scale)
 
 
 def _part(

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 import cv2
 import numpy as np
 
-from docferry.document import Quality
+from docferry.document import DOUBTFUL_ORIENTATION, Quality
 from docferry.vision.images import ImageLimits, Pixels, decode
-from docferry.vision.orientation import DOUBTFUL_ORIENTATION, Orientation, OrientationClassifier, turned
+from docferry.vision.orientation import Orientation, OrientationClassifier, turned
 from docferry_edge.preparation.geometry import Homography, from_corners, identity, quarter_turns, straightened, warp
 from docferry_edge.preparation.light import brightened
 from docferry_edge.preparation.quality import cropped_edges, measured

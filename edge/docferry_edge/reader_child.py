@@ -96,7 +96,7 @@ def _desk(settings: str) -> Desk:
     bound_memory()
     reading = reading_settings(json.loads(settings))
     return DirectDesk(
-        lambda threads: load_examiner(threads, reading.calibration), reading.policy, reading.pictures, reading.threads
+        lambda threads: load_examiner(threads, reading.calibration), reading.policies, reading.pictures, reading.threads
     )
 
 

@@ -18,6 +18,7 @@ from docferry.errors import DocferryError
 from docferry_edge.desk import Answer, Identity, Job, Packed
 from docferry_edge.entry import OutboxPart
 from docferry_edge.frugality import Strain
+from docferry_edge.route import Room
 
 LONGEST = 128 << 20
 """No piece of a message is longer than this; a file that may be captured has at most 64 MiB."""
@@ -70,7 +71,7 @@ class Message:
 
 def job_message(job: Job, *, hints: bool) -> Message:
     """A job for the reader; `hints` says whether anyone listens to them."""
-    head = {"identity": asdict(job.identity), "strain": asdict(job.strain), "hints": hints}
+    head = {"identity": asdict(job.identity), "strain": asdict(job.strain), "room": asdict(job.room), "hints": hints}
     return Message(READ, head, (job.data,))
 
 
@@ -78,7 +79,8 @@ def job_of(message: Message) -> tuple[Job, bool]:
     """The job, and whether hints are wanted."""
     given = message.head["strain"]
     strain = Strain(Degradation(given["degradation"]), given["cause"], given["value"])
-    return Job(Identity(**message.head["identity"]), message.blobs[0], strain), bool(message.head["hints"])
+    identity, room = Identity(**message.head["identity"]), Room(**message.head["room"])
+    return Job(identity, message.blobs[0], strain, room), bool(message.head["hints"])
 
 
 def answer_message(answer: Answer) -> Message:
@@ -88,6 +90,8 @@ def answer_message(answer: Answer) -> Message:
         "timings": packed.timings,
         "parts": [part.part_id for part in packed.parts],
         "pages": packed.pages,
+        "leaves": answer.leaves,
+        "page": answer.page,
     }
     return Message(ANSWER, head, (packed.request, answer.edge_answer, *(part.data for part in packed.parts)))
 
@@ -103,10 +107,11 @@ def answer_of(message: Message) -> Answer:
         names = [str(name) for name in message.head["parts"]]
         timings = {str(name): float(value) for name, value in message.head["timings"].items()}
         pages = str(message.head["pages"])
+        leaves, page = bool(message.head["leaves"]), bool(message.head["page"])
     except (KeyError, AttributeError, TypeError) as error:
         raise ValueError(f"no answer: {error}") from None
     named = tuple(OutboxPart(name, data) for name, data in zip(names, parts, strict=True))
-    return Answer(Packed(request, named, timings, pages), edge_answer)
+    return Answer(Packed(request, named, timings, pages), edge_answer, leaves, page)
 
 
 def error_message(error: DocferryError) -> Message:

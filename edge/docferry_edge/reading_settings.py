@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from docferry_edge.pictures import Pictures
-from docferry_edge.route import Policy
+from docferry_edge.policies import Policies, policies_of
 from docferry_edge.settings import SETTINGS, pictures_of
 
 
@@ -18,7 +18,7 @@ class ReadingSettings:
 
     threads: int
     calibration: Path | None
-    policy: Policy
+    policies: Policies
     pictures: Pictures
 
 
@@ -28,6 +28,6 @@ def reading_settings(values: Mapping[str, Any]) -> ReadingSettings:
     return ReadingSettings(
         threads=known["read.threads"],
         calibration=Path(known["read.calibration"]).expanduser() if known["read.calibration"] else None,
-        policy=Policy(known["route.target_risk"], known["route.audit_share"], known["route.crop_lines"]),
+        policies=policies_of(known),
         pictures=pictures_of(known),
     )

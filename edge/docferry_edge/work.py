@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Protocol
 
 from docferry.document import Degradation
-from docferry_edge.cutting import geometry_of, sharpness
-from docferry_edge.desk import Answer, Hint, Job, OnHint, edge_answer
+from docferry.v1 import analysis_service_pb2, envelope_pb2
+from docferry.wire import route_to_proto
+from docferry_edge.desk import Answer, Hint, Job, OnHint, Packed, edge_answer
+from docferry_edge.dispatch import dispatch
 from docferry_edge.examine import Examined, Noticed, OnNotice
-from docferry_edge.pack import pack
-from docferry_edge.page_geometry import to_json
 from docferry_edge.pictures import Pictures
+from docferry_edge.policies import Policies
 from docferry_edge.prepare import Frame, PageImage
 from docferry_edge.read import LayoutHint, LineRead, LinesHint
-from docferry_edge.route import Policy, plan
 
 
 class Examiner(Protocol):
@@ -32,14 +31,16 @@ class DirectDesk:
 
     Args:
         load: Loads a reader that uses so many threads; called by `ready`, and when the number must change.
-        policy: Decides what leaves the device.
+        policies: Decide what leaves the device.
         pictures: How that is encoded.
         threads: Threads a page may use on a device at ease.
     """
 
-    def __init__(self, load: Callable[[int], Examiner], policy: Policy, pictures: Pictures, threads: int = 2) -> None:
+    def __init__(
+        self, load: Callable[[int], Examiner], policies: Policies, pictures: Pictures, threads: int = 2
+    ) -> None:
         self._load = load
-        self._policy = policy
+        self._policies = policies
         self._pictures = pictures
         self._threads = threads
         self._loaded: tuple[int, Examiner] | None = None
@@ -52,19 +53,20 @@ class DirectDesk:
     def read(self, job: Job, on_hint: OnHint | None = None) -> Answer:
         """See `Desk`; here no `ReaderStopped` is ever raised."""
         degradation = job.strain.degradation
-        frame = Frame(job.data, job.identity.file_name)
         examined = self._examiner(degradation)(
-            frame,
+            Frame(job.data, job.identity.file_name),
             on_notice=None if on_hint is None else lambda notice, page: on_hint({**hint_of(notice), "page": page}),
             degradation=degradation,
         )
-        chosen = plan(examined.assessment, self._policy, job.identity.document_id)
-        route = replace(chosen.route, reasons=(*chosen.route.reasons, *job.strain.reasons))
-        geometry = geometry_of(examined.page, frame)
-        percent = round(100 * sharpness(geometry)) if geometry is not None else 0
-        packed = pack(job.identity, examined, replace(chosen, route=route), self._pictures, original_percent=percent)
-        packed = replace(packed, pages=to_json([geometry] if geometry is not None else []))
-        return Answer(packed, edge_answer(examined.assessment.reading.document))
+        made = dispatch(
+            job.identity, examined, self._policies, self._pictures, room=job.room, reasons=job.strain.reasons
+        )
+        answer = edge_answer(made.document)
+        if made.packed is None:
+            why = envelope_pb2.Envelope(route=route_to_proto(made.plan.route))
+            request = analysis_service_pb2.SubmitRequest(envelope=why).SerializeToString()
+            return Answer(Packed(request, (), examined.timings), answer, leaves=False)
+        return Answer(made.packed, answer, page=made.plan.page is not None)
 
     def _examiner(self, degradation: Degradation) -> Examiner:
         """The reader with as many threads as that step leaves it; threads are fixed when networks are loaded."""

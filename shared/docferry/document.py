@@ -146,6 +146,10 @@ class Region:
     provenance: str = ""
 
 
+DOUBTFUL_ORIENTATION = 0.8
+"""Below this orientation score the answer is not acted upon, and the page must be seen by the cloud."""
+
+
 @dataclass(frozen=True, slots=True)
 class Quality:
     """What the picture is like, measured on the prepared page.

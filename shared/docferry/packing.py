@@ -1,63 +1,63 @@
 """The envelope's structure: a reading packed by columns, quantised, delta-coded and compressed.
 
-What is lost on the way is stated: geometry is rounded to 1/4096 of the page, scores and confidences to 1/255, and
-line breaks inside a line's text become spaces. Everything else comes back as it was, region and line ids too, as
-long as they are the reader's (r1, r2, ...; r1.l1, r1.l2, ... with gaps); others are numbered anew.
+What is lost on the way is stated: geometry is rounded to whole pixels of the page (1/4096 where its size is unknown),
+scores and confidences to 1/255, the quality report down to a hundredth of itself, and line breaks inside a line's text
+become spaces. Everything else comes back as it was, region and line ids too, as long as they are the reader's (r1, r2,
+...; r1.l1, r1.l2, ... with gaps); others are numbered anew.
 """
 
 from __future__ import annotations
 
+import math
 import unicodedata
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate, pairwise
 
-import zstandard
 from google.protobuf.message import DecodeError
 
-from docferry.document import Box, Degradation, Document, Line, Page, Point, Polygon, Reading, Region
+from docferry.compression import DICTIONARIES, Limits, compress, decompress
+from docferry.document import Degradation, Document, Line, Page, Polygon, Quality, Reading, Region
 from docferry.errors import EnvelopeError, EnvelopeTooLarge
-from docferry.v1 import envelope_pb2 as pb
-from docferry.wire import (
-    field_from_proto,
-    field_to_proto,
-    quality_from_proto,
-    quality_to_proto,
-    region_type_from_proto,
-    region_type_to_proto,
+from docferry.packing_fields import MAX_VALUE, pack_fields, unpack_fields
+from docferry.packing_geometry import (
+    Grid,
+    LineColumns,
+    check_length,
+    deltas,
+    line_columns,
+    line_shapes,
+    rows_of_boxes,
+    rows_of_places,
+    undeltas,
 )
+from docferry.v1 import envelope_pb2 as pb
+from docferry.wire import quality_from_proto, quality_to_proto, region_type_from_proto, region_type_to_proto
 
-GRID = 4096
-"""Steps a page is divided into, both ways."""
 MAX_PAGES = 200
 MAX_LINES = 20_000
-MAX_FIELDS = 200
+MAX_SIDE = 65_535
+"""Longest side of a page in pixels whose geometry is written in pixels."""
 _MAX_NAME = 64
-_MAX_VALUE = 4000
-_LEVEL = 19
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a payload may unpack to: bytes, and bytes per packed byte (which counts above `free` bytes)."""
-
-    size: int = 4 << 20
-    ratio: float = 100.0
-    free: int = 64 << 10
+def pack_reading(reading: Reading, dictionary: int = DICTIONARIES[-1]) -> pb.Payload:
+    """A reading as a compressed payload, with the pair of dictionaries of that id (0 for none)."""
+    return compress(*packed_reading(reading), dictionary)
 
 
-def pack_reading(reading: Reading) -> pb.Payload:
-    """A reading as a compressed payload."""
+def packed_reading(reading: Reading) -> tuple[bytes, bytes]:
+    """A reading by columns, before it is compressed: a serialized `PackedReading` and its `PackedTexts`."""
+    pages = tuple(map(_with_plain_texts, reading.document.pages))
     packed = pb.PackedReading(
-        pages=[_pack_page(page) for page in reading.document.pages],
-        fields=[field_to_proto(field) for field in reading.document.fields],
-        reader=reading.reader,
-        degradation=pb.Degradation.ValueType(reading.degradation.value),
-    ).SerializeToString(deterministic=True)
-    compressed = zstandard.ZstdCompressor(level=_LEVEL).compress(packed)
-    if len(compressed) >= len(packed):
-        return pb.Payload(encoding=pb.ENCODING_IDENTITY, data=packed, decoded_size=len(packed))
-    return pb.Payload(encoding=pb.ENCODING_ZSTD, data=compressed, decoded_size=len(packed))
+        pages=map(_pack_page, pages), degradation=pb.Degradation.ValueType(reading.degradation.value)
+    )
+    texts = pb.PackedTexts(
+        lines=["".join(f"{line.text}\n" for line in page.lines) for page in pages], reader=reading.reader
+    )
+    places = [(number, line) for number, page in enumerate(pages) for line in page.lines]
+    pack_fields(packed, texts, reading.document.fields, places)
+    return packed.SerializeToString(deterministic=True), texts.SerializeToString(deterministic=True)
 
 
 def unpack_reading(payload: pb.Payload, limits: Limits | None = None) -> Reading:
@@ -67,12 +67,14 @@ def unpack_reading(payload: pb.Payload, limits: Limits | None = None) -> Reading
         EnvelopeTooLarge: It would unpack to more than `limits` allow; nothing was unpacked.
         EnvelopeError: It is not what it says it is.
     """
-    data = decode(payload, limits or Limits())
+    numbers, letters = decompress(payload, limits)
     try:
-        packed = pb.PackedReading.FromString(data)
+        packed, texts = pb.PackedReading.FromString(numbers), pb.PackedTexts.FromString(letters)
     except DecodeError:
         raise EnvelopeError(
-            "the structure is not a PackedReading", remedy="pack it with docferry.packing", field="structure"
+            "the structure is not a PackedReading with its PackedTexts",
+            remedy="pack it with docferry.packing",
+            field="structure",
         ) from None
     if len(packed.pages) > MAX_PAGES:
         raise EnvelopeTooLarge(
@@ -80,16 +82,18 @@ def unpack_reading(payload: pb.Payload, limits: Limits | None = None) -> Reading
             remedy=f"send at most {MAX_PAGES}",
             field="structure",
         )
-    _check_extent(packed)
-    provenance = f"edge:{packed.reader}"
-    return Reading(
-        document=Document(
-            pages=tuple(_unpack_page(page, provenance) for page in packed.pages),
-            fields=tuple(field_from_proto(field) for field in packed.fields),
-        ),
-        reader=packed.reader,
-        degradation=_degradation(packed.degradation),
+    if not letters:  # an older device wrote them into the pages
+        texts = pb.PackedTexts(lines=[page.text for page in packed.pages], reader=packed.reader)
+    check_length("lines", len(texts.lines), len(packed.pages))
+    _check_extent(packed, texts)
+    provenance = f"edge:{texts.reader}"
+    pages = (
+        _unpack_page(page, lines.split("\n")[:-1], provenance)
+        for page, lines in zip(packed.pages, texts.lines, strict=True)
     )
+    document = Document(tuple(pages))
+    fields = unpack_fields(packed, texts, document)
+    return Reading(replace(document, fields=fields), texts.reader, _degradation(packed.degradation))
 
 
 def _degradation(number: int) -> Degradation:
@@ -97,95 +101,27 @@ def _degradation(number: int) -> Degradation:
     return Degradation(number) if number in set(Degradation) else max(Degradation)
 
 
-def _check_extent(packed: pb.PackedReading) -> None:
+def _check_extent(packed: pb.PackedReading, texts: pb.PackedTexts) -> None:
     """Bound what a small message could be blown up to: the reader's name, for one, stands in every line."""
     lines = sum(sum(page.region_lines) for page in packed.pages) + sum(len(page.region_types) for page in packed.pages)
-    values = (value for field in packed.fields for value in (field.name, field.value, field.normalized))
-    hints = (page.quality.hint for page in packed.pages)
     within = {
-        "reader": len(packed.reader) <= _MAX_NAME,
+        "reader": len(texts.reader) <= _MAX_NAME,
         "pages": lines <= MAX_LINES,
-        "fields": len(packed.fields) <= MAX_FIELDS
-        and all(len(value) <= _MAX_VALUE for value in values)
-        and all(len(field.evidence) <= MAX_FIELDS for field in packed.fields),
-        "quality.hint": all(len(hint) <= _MAX_VALUE for hint in hints),
+        "quality.hint": all(len(page.quality.hint) <= MAX_VALUE for page in packed.pages),
     }
     for name, good in within.items():
         if not good:
             raise EnvelopeTooLarge(
                 f"the structure's {name} holds more than a document does",
-                remedy=f"at most {MAX_LINES} lines, {MAX_FIELDS} fields, {_MAX_NAME} characters of a reader's name",
+                remedy=f"at most {MAX_LINES} lines, {MAX_VALUE} characters of a hint, {_MAX_NAME} of a reader's name",
                 field=f"structure.{name}",
             )
 
 
-def decode(payload: pb.Payload, limits: Limits) -> bytes:
-    """The decoded bytes of a payload, never more than `limits` allow.
-
-    Raises:
-        EnvelopeTooLarge: The stated or the real size breaks a limit.
-        EnvelopeError: Encoding or dictionary unknown, frame damaged, or not the stated size.
-    """
-    size, packed = payload.decoded_size, len(payload.data)
-    if size > limits.size or (size > limits.free and size > limits.ratio * packed):
-        raise EnvelopeTooLarge(
-            f"the structure would unpack from {packed} to {size} bytes",
-            remedy=f"at most {limits.size} bytes and {limits.ratio:g} times the packed size are taken",
-            field="structure",
-        )
-    if payload.encoding == pb.ENCODING_IDENTITY:
-        data = payload.data
-    elif payload.encoding == pb.ENCODING_ZSTD:
-        data = _unzstd(payload)
-    else:
-        raise EnvelopeError(
-            f"the structure's encoding {payload.encoding} is unknown",
-            remedy="use ENCODING_IDENTITY or ENCODING_ZSTD",
-            field="structure.encoding",
-        )
-    if len(data) != size:
-        raise EnvelopeError(
-            f"the structure has {len(data)} bytes, not the stated {size}",
-            remedy="state decoded_size exactly",
-            field="structure.decoded_size",
-        )
-    return data
-
-
-def _unzstd(payload: pb.Payload) -> bytes:
-    if payload.dictionary_id:
-        raise EnvelopeError(
-            f"dictionary {payload.dictionary_id} is unknown",
-            remedy="pack without a dictionary, or update the service",
-            field="structure.dictionary_id",
-        )
-    try:
-        # `decompress` trusts the frame's own content size more than any argument: compare it first.
-        stated = zstandard.frame_content_size(payload.data)
-        if stated != payload.decoded_size:
-            raise EnvelopeError(
-                f"the zstd frame holds {stated} bytes, not the stated {payload.decoded_size}",
-                remedy="send one frame that states its content size",
-                field="structure.decoded_size",
-            )
-        return zstandard.ZstdDecompressor(max_window_size=8 << 20).decompress(
-            payload.data, max_output_size=payload.decoded_size, allow_extra_data=False
-        )
-    except zstandard.ZstdError as error:
-        raise EnvelopeError(
-            f"the structure is not a zstd frame: {error}",
-            remedy="send one whole frame",
-            field="structure.data",
-        ) from None
-
-
 def _pack_page(page: Page) -> pb.PackedPage:
-    boxes = [_grid(region.box) for region in page.regions]
-    lines = [line for region in page.regions for line in region.lines]
-    polygons = [[_snap(point) for point in line.polygon] for line in lines]
-    bounds = [_bounds(polygon) for polygon in polygons]
-    away = [_from_corners(polygon, box) for polygon, box in zip(polygons, bounds, strict=True)]
-    slanted = [index for index, offsets in enumerate(away) if any(offsets)]
+    grid = Grid(page.width, page.height) if _has_size(page.width, page.height) else Grid()
+    lines = page.lines
+    columns = line_columns([grid.shape(line.polygon) for line in lines], [len(line.text) for line in lines])
     regions = _numbers([region.id for region in page.regions], "r")
     numbers = [
         number
@@ -197,39 +133,46 @@ def _pack_page(page: Page) -> pb.PackedPage:
     return pb.PackedPage(
         width=page.width,
         height=page.height,
-        quality=quality_to_proto(page.quality),
+        quality=quality_to_proto(_coarse(page.quality)),
         region_types=[region_type_to_proto(region.type) for region in page.regions],
-        region_boxes=_deltas(boxes, 4),
+        region_boxes=deltas(grid.row(region.box) for region in page.regions),
         region_scores=bytes(_byte(region.score) for region in page.regions),
         region_lines=[len(region.lines) for region in page.regions],
-        text="".join(f"{_one_line(line.text)}\n" for line in lines),
-        line_boxes=_deltas([(x0, y0, x1 - x0, y1 - y0) for x0, y0, x1, y1 in bounds], 2),
-        slanted=slanted,
-        polygons=[number for index in slanted for number in away[index]],
         scores=bytes(_byte(line.score) for line in lines),
         confidences=bytes(_byte(line.confidence or 0.0) for line in lines) if calibrated else b"",
         region_skips=_skips(regions, frozenset()),
         line_skips=_skips(numbers, starts),
+        in_pixels=_has_size(page.width, page.height),
+        line_lefts=columns.lefts,
+        line_places=columns.places,
+        tilted=columns.tilted,
+        tilts=columns.tilts,
+        slanted=columns.slanted,
+        polygons=columns.polygons,
     )
 
 
-def _unpack_page(packed: pb.PackedPage, provenance: str) -> Page:
+def _unpack_page(packed: pb.PackedPage, texts: Sequence[str], provenance: str) -> Page:
+    grid = Grid(packed.width, packed.height) if packed.in_pixels else Grid()
+    if not _has_size(grid.across, grid.down):
+        raise EnvelopeError(
+            f"a page of {grid.across} x {grid.down} pixels has no geometry in pixels",
+            remedy=f"sides of 1..{MAX_SIDE} pixels",
+            field="structure.width",
+        )
     count = len(packed.region_types)
-    texts = packed.text.split("\n")[:-1]
     total = sum(packed.region_lines)
-    _same("region_boxes", len(packed.region_boxes), 4 * count)
-    _same("region_scores", len(packed.region_scores), count)
-    _same("region_lines", len(packed.region_lines), count)
-    _same("text", len(texts), total)
-    _same("line_boxes", len(packed.line_boxes), 4 * total)
-    _same("scores", len(packed.scores), total)
-    _same("polygons", len(packed.polygons), 8 * len(packed.slanted))
+    check_length("region_boxes", len(packed.region_boxes), 4 * count)
+    check_length("region_scores", len(packed.region_scores), count)
+    check_length("region_lines", len(packed.region_lines), count)
+    check_length("text", len(texts), total)
+    check_length("scores", len(packed.scores), total)
     if packed.confidences:
-        _same("confidences", len(packed.confidences), total)
-    polygons = list(_polygons(packed, total))
+        check_length("confidences", len(packed.confidences), total)
+    polygons = _polygons(packed, grid, [len(text) for text in texts])
     numbers = _unskips(packed.region_skips, count, frozenset())
     places = _unskips(packed.line_skips, total, _starts(packed.region_lines))
-    boxes = list(_undeltas(packed.region_boxes, 4))
+    boxes = list(undeltas(packed.region_boxes))
     regions: list[Region] = []
     start = 0
     for order in range(count):
@@ -245,12 +188,11 @@ def _unpack_page(packed: pb.PackedPage, provenance: str) -> Page:
             )
             for index in range(start, end)
         )
-        x0, y0, x1, y1 = boxes[order]
         regions.append(
             Region(
                 id=f"r{numbers[order]}",
                 type=region_type_from_proto(packed.region_types[order]),
-                box=(_unit(x0), _unit(y0), _unit(max(x0, x1)), _unit(max(y0, y1))),
+                box=grid.box(boxes[order]),
                 order=order,
                 score=packed.region_scores[order] / 255,
                 lines=lines,
@@ -261,16 +203,53 @@ def _unpack_page(packed: pb.PackedPage, provenance: str) -> Page:
     return Page(packed.width, packed.height, tuple(regions), quality_from_proto(packed.quality))
 
 
-def _polygons(packed: pb.PackedPage, total: int) -> Iterator[Polygon]:
-    place = {index: number for number, index in enumerate(packed.slanted)}
-    if any(index >= total for index in place):
-        raise EnvelopeError("slanted names a line that is not there", field="structure", remedy="pack it again")
-    for index, (x0, y0, width, height) in enumerate(_undeltas(packed.line_boxes, 2)):
-        corners = ((x0, y0), (x0 + width, y0), (x0 + width, y0 + height), (x0, y0 + height))
-        start = 8 * place[index] if index in place else None
-        away = packed.polygons[start : start + 8] if start is not None else (0,) * 8
-        a, b, c, d = ((_unit(x + away[2 * k]), _unit(y + away[2 * k + 1])) for k, (x, y) in enumerate(corners))
-        yield a, b, c, d
+def _polygons(packed: pb.PackedPage, grid: Grid, characters: Sequence[int]) -> list[Polygon]:
+    """The lines' polygons from the columns they stand in: `line_places`, or `line_boxes` from an older device."""
+    if packed.line_boxes:
+        check_length("line_boxes", len(packed.line_boxes), 4 * len(characters))
+        rows = list(rows_of_boxes(packed.line_boxes))
+    else:
+        check_length("line_lefts", len(packed.line_lefts), 2 * len(characters))
+        check_length("line_places", len(packed.line_places), 3 * len(characters))
+        rows = list(rows_of_places(packed.line_lefts, packed.line_places, characters))
+    columns = LineColumns(b"", [], packed.tilted, list(packed.tilts), list(packed.slanted), list(packed.polygons))
+    return [grid.polygon(shape) for shape in line_shapes(rows, columns)]
+
+
+def _has_size(width: int, height: int) -> bool:
+    return 0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE
+
+
+def _coarse(quality: Quality) -> Quality:
+    """The report to one part in a hundred: nobody can tell more, and zeros pack better than noise."""
+
+    def rounded(value: float) -> float:
+        if not math.isfinite(value):
+            return value
+        mantissa, exponent = math.frexp(value)
+        # Downwards, so that no orientation that was in doubt comes back sure.
+        return math.ldexp(math.floor(mantissa * 256), exponent - 8)
+
+    return replace(
+        quality,
+        sharpness=rounded(quality.sharpness),
+        brightness=rounded(quality.brightness),
+        contrast=rounded(quality.contrast),
+        text_height=rounded(quality.text_height),
+        blur=rounded(quality.blur),
+        glare=rounded(quality.glare),
+        skew=rounded(quality.skew),
+        orientation_score=rounded(quality.orientation_score),
+    )
+
+
+def _with_plain_texts(page: Page) -> Page:
+    """The page as it comes back: its texts in NFC, without line breaks."""
+
+    def region(region: Region) -> Region:
+        return replace(region, lines=tuple(replace(line, text=_one_line(line.text)) for line in region.lines))
+
+    return replace(page, regions=tuple(map(region, page.regions)))
 
 
 def _numbers(names: Sequence[str], prefix: str) -> list[int]:
@@ -309,59 +288,9 @@ def _unskips(skips: Sequence[int], count: int, starts: frozenset[int]) -> list[i
     return numbers
 
 
-def _same(name: str, found: int, wanted: int) -> None:
-    if found != wanted:
-        raise EnvelopeError(
-            f"the structure's {name} has {found} entries, not {wanted}",
-            remedy="pack it with docferry.packing",
-            field=f"structure.{name}",
-        )
-
-
 def _one_line(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).splitlines())
 
 
 def _byte(value: float) -> int:
     return round(255 * min(1.0, max(0.0, value)))
-
-
-def _snap(point: Point) -> tuple[int, int]:
-    return round(min(1.0, max(0.0, point[0])) * GRID), round(min(1.0, max(0.0, point[1])) * GRID)
-
-
-def _unit(steps: int) -> float:
-    return min(GRID, max(0, steps)) / GRID
-
-
-def _grid(box: Box) -> tuple[int, int, int, int]:
-    return (*_snap((box[0], box[1])), *_snap((box[2], box[3])))
-
-
-def _bounds(polygon: Sequence[tuple[int, int]]) -> tuple[int, int, int, int]:
-    xs, ys = [x for x, _ in polygon], [y for _, y in polygon]
-    return min(xs), min(ys), max(xs), max(ys)
-
-
-def _from_corners(polygon: Sequence[tuple[int, int]], box: tuple[int, int, int, int]) -> list[int]:
-    x0, y0, x1, y1 = box
-    corners = ((x0, y0), (x1, y0), (x1, y1), (x0, y1))
-    return [number for (x, y), (cx, cy) in zip(polygon, corners, strict=True) for number in (x - cx, y - cy)]
-
-
-def _deltas(rows: Sequence[tuple[int, int, int, int]], coded: int) -> list[int]:
-    """Rows of four flattened, the first `coded` of each as differences from the row before."""
-    flat: list[int] = []
-    before = (0, 0, 0, 0)
-    for row in rows:
-        flat += [value - (before[k] if k < coded else 0) for k, value in enumerate(row)]
-        before = row
-    return flat
-
-
-def _undeltas(flat: Sequence[int], coded: int) -> Iterator[tuple[int, int, int, int]]:
-    before = [0, 0, 0, 0]
-    for start in range(0, len(flat), 4):
-        before = [flat[start + k] + (before[k] if k < coded else 0) for k in range(4)]
-        a, b, c, d = before
-        yield a, b, c, d

@@ -13,8 +13,8 @@ from docferry_edge.desk import Job
 from docferry_edge.entry import State
 from docferry_edge.frugality import Conditions, FrugalSettings, Gauge, Strain, step, strain
 from docferry_edge.pictures import Pictures
+from docferry_edge.policies import Policies
 from docferry_edge.reader_wire import job_message, job_of
-from docferry_edge.route import Policy
 from docferry_edge.sensors import LinuxSensors
 from docferry_edge.work import DirectDesk
 from tests.edge.test_agent import examiner, put, running, until
@@ -98,7 +98,7 @@ def test_with_fewer_threads_the_reader_is_loaded_anew_and_later_again() -> None:
         loaded.append(threads)
         return examiner
 
-    desk = DirectDesk(load, Policy(), Pictures(), threads=4)
+    desk = DirectDesk(load, Policies(), Pictures(), threads=4)
     desk.ready()
     for level in (NONE, SMALLER, FEWER, STRUCTURE, NONE):
         desk.read(Job(job().identity, b"good", Strain(level, "hot")))

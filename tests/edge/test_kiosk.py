@@ -21,6 +21,7 @@ from docferry_edge.kiosk import hub as hubs
 from docferry_edge.kiosk.hub import Hub, preview
 from docferry_edge.kiosk.server import listen, serve
 from docferry_edge.pictures import Pictures
+from docferry_edge.policies import Policies
 from docferry_edge.prepare import PageImage
 from docferry_edge.read import LayoutHint, LineRead, LinesHint
 from docferry_edge.route import Policy
@@ -238,7 +239,7 @@ def noticed(frame, *, on_notice=None, degradation=None):
 
 
 async def test_the_page_follows_a_page_laid_before_the_camera(tmp_path: Path, link) -> None:
-    desk = DirectDesk(lambda _: noticed, Policy(audit_share=0.0), Pictures())
+    desk = DirectDesk(lambda _: noticed, Policies(Policy(audit_share=0.0)), Pictures())
     async with page(has_camera=True) as (hub, client):
         watch = Watch(Table(letter()), show=hub.show)
         options = {"watch": watch, "look_pause_s": 0.0, "desk": desk, "tell": hub.tell}
@@ -279,6 +280,8 @@ async def test_a_document_that_failed_and_a_camera_that_is_away_are_told(tmp_pat
 
 def test_every_hint_is_json_with_plain_numbers() -> None:
     hints: list[dict] = []
-    DirectDesk(lambda _: noticed, Policy(audit_share=0.0), Pictures()).read(Job(job().identity, b"good"), hints.append)
+    DirectDesk(lambda _: noticed, Policies(Policy(audit_share=0.0)), Pictures()).read(
+        Job(job().identity, b"good"), hints.append
+    )
     assert json.loads(json.dumps(hints)) == hints
     assert [hint["type"] for hint in hints] == ["page", "layout", "lines", "line", "read"]

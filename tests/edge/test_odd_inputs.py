@@ -19,6 +19,7 @@ from docferry.v1 import analysis_service_pb2
 from docferry_edge.desk import Identity, Job
 from docferry_edge.examine import load_examiner
 from docferry_edge.pictures import Pictures
+from docferry_edge.policies import Policies
 from docferry_edge.route import Policy
 from docferry_edge.work import DirectDesk
 from tests.edge.preparation.papers import letter
@@ -26,7 +27,7 @@ from tests.edge.preparation.papers import letter
 
 @pytest.fixture(scope="module")
 def desk() -> DirectDesk:
-    made = DirectDesk(load_examiner, Policy(audit_share=0.0), Pictures(), threads=1)
+    made = DirectDesk(load_examiner, Policies(Policy(audit_share=0.0)), Pictures(), threads=1)
     made.ready()
     return made
 

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
-from docferry.document import Quality
+from docferry.document import DOUBTFUL_ORIENTATION, Quality
 from docferry.errors import ImageTooLarge, UnreadableImage
 from docferry.model_store import default_store
 from docferry.vision.images import ImageLimits
-from docferry.vision.orientation import DOUBTFUL_ORIENTATION, Orientation, OrientationClassifier
+from docferry.vision.orientation import Orientation, OrientationClassifier
 from docferry.vision.sessions import open_network
 from docferry_edge.preparation.quality import hint
 from docferry_edge.prepare import (

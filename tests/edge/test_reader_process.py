@@ -34,6 +34,7 @@ sys.path[:0] = {paths!r}
 from docferry.errors import ModelError
 from docferry_edge.reader_child import serve
 from docferry_edge.work import DirectDesk
+from docferry_edge.policies import Policies
 from docferry_edge.route import Policy
 from docferry_edge.pictures import Pictures
 from tests.edge.test_agent import examiner
@@ -60,7 +61,7 @@ def examine(frame, **options):
 
 def load():
     {load}
-    return DirectDesk(lambda _: examine, Policy(audit_share=0.0), Pictures())
+    return DirectDesk(lambda _: examine, Policies(Policy(audit_share=0.0)), Pictures())
 
 serve(load, int(sys.argv[-1]))
 """

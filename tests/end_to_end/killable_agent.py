@@ -23,6 +23,7 @@ from docferry_edge.examine import Examined, default_calibration
 from docferry_edge.originals import Originals
 from docferry_edge.outbox import Outbox
 from docferry_edge.pictures import Pictures
+from docferry_edge.policies import Policies
 from docferry_edge.prepare import Frame, prepare
 from docferry_edge.route import Policy
 from docferry_edge.uplink import Pace
@@ -53,7 +54,7 @@ async def agent(folder: Path, port: int, **options: object) -> AsyncIterator[tup
                 Agent(
                     outbox=outbox,
                     inbox=Inbox(folder / "inbox", 0.0),
-                    desk=DirectDesk(lambda _: examiner, Policy(audit_share=0.0), Pictures()),
+                    desk=DirectDesk(lambda _: examiner, Policies(Policy(audit_share=0.0)), Pictures()),
                     client=client,
                     report=_told,
                     pace=PACE,

@@ -183,14 +183,22 @@ class Payload(_message.Message):
     DATA_FIELD_NUMBER: _builtins.int
     DECODED_SIZE_FIELD_NUMBER: _builtins.int
     DICTIONARY_ID_FIELD_NUMBER: _builtins.int
+    TEXTS_FIELD_NUMBER: _builtins.int
+    TEXTS_SIZE_FIELD_NUMBER: _builtins.int
     encoding: Global___Encoding.ValueType
-    """How `data` is encoded."""
+    """How `data` and `texts` are encoded."""
     data: _builtins.bytes
-    """The encoded bytes."""
+    """The encoded PackedReading."""
     decoded_size: _builtins.int
-    """Size of the message in bytes once decoded; checked before and while unpacking."""
+    """Its size in bytes once decoded; checked before and while unpacking."""
     dictionary_id: _builtins.int
-    """The zstd dictionary, 0 for none."""
+    """The pair of zstd dictionaries, 0 for none."""
+    texts: _builtins.bytes
+    """The encoded PackedTexts: letters and numbers compress better with a dictionary each. Empty where the texts stand in
+    the PackedReading.
+    """
+    texts_size: _builtins.int
+    """Its size in bytes once decoded; checked before and while unpacking."""
     def __init__(
         self,
         *,
@@ -198,10 +206,12 @@ class Payload(_message.Message):
         data: _builtins.bytes = ...,
         decoded_size: _builtins.int = ...,
         dictionary_id: _builtins.int = ...,
+        texts: _builtins.bytes = ...,
+        texts_size: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "decoded_size", b"decoded_size", "dictionary_id", b"dictionary_id", "encoding", b"encoding"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "decoded_size", b"decoded_size", "dictionary_id", b"dictionary_id", "encoding", b"encoding", "texts", b"texts", "texts_size", b"texts_size"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -350,6 +360,11 @@ class PackedPage(_message.Message):
     CONFIDENCES_FIELD_NUMBER: _builtins.int
     REGION_SKIPS_FIELD_NUMBER: _builtins.int
     LINE_SKIPS_FIELD_NUMBER: _builtins.int
+    IN_PIXELS_FIELD_NUMBER: _builtins.int
+    LINE_LEFTS_FIELD_NUMBER: _builtins.int
+    LINE_PLACES_FIELD_NUMBER: _builtins.int
+    TILTED_FIELD_NUMBER: _builtins.int
+    TILTS_FIELD_NUMBER: _builtins.int
     width: _builtins.int
     """Width of the prepared page in pixels."""
     height: _builtins.int
@@ -362,6 +377,12 @@ class PackedPage(_message.Message):
     """Raw scores in 1/255, one byte a line."""
     confidences: _builtins.bytes
     """Calibrated confidences in 1/255, one byte a line; empty where nothing was calibrated."""
+    in_pixels: _builtins.bool
+    """Whether geometry is in pixels of the prepared page instead of 1/4096."""
+    line_lefts: _builtins.bytes
+    """With line_places in the place of line_boxes: x0 of the upright boxes around the lines, the high bytes of all lines, then the low bytes."""
+    tilted: _builtins.bytes
+    """One bit a line, the lowest bit of the first byte first: set where the line's polygon is a tilted rectangle."""
     @_builtins.property
     def quality(self) -> _document_pb2.Quality:
         """What the picture is like."""
@@ -400,6 +421,22 @@ class PackedPage(_message.Message):
     def line_skips(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Where line numbers (r1.l1, r1.l2, ...) leave some out: pairs of a line's index and how many are left out before it."""
 
+    @_builtins.property
+    def line_places(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The rest of these boxes, three numbers each. y0: the difference from the line before. Width: what it exceeds
+        n * w / c by, rounded towards minus infinity, n being the characters (Unicode code points) of this line's text, w
+        and c the widths and characters of all lines before it on the page (0 without any). Height: the difference from
+        the line before.
+        """
+
+    @_builtins.property
+    def tilts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """For each tilted line, four numbers. Turned clockwise: the top left corner lies a right of its box's, the top right
+        b below, the bottom right a + c left, the bottom left b + d above; written a, b, c, d. Turned the other way: the
+        top left corner lies a below, the top right b left, the bottom right a + c above, the bottom left b + d right;
+        written -a, -b, c, d. Lines that are tilted in another way stand in slanted and polygons.
+        """
+
     def __init__(
         self,
         *,
@@ -418,10 +455,15 @@ class PackedPage(_message.Message):
         confidences: _builtins.bytes = ...,
         region_skips: _abc.Iterable[_builtins.int] | None = ...,
         line_skips: _abc.Iterable[_builtins.int] | None = ...,
+        in_pixels: _builtins.bool = ...,
+        line_lefts: _builtins.bytes = ...,
+        line_places: _abc.Iterable[_builtins.int] | None = ...,
+        tilted: _builtins.bytes = ...,
+        tilts: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["quality", b"quality"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidences", b"confidences", "height", b"height", "line_boxes", b"line_boxes", "line_skips", b"line_skips", "polygons", b"polygons", "quality", b"quality", "region_boxes", b"region_boxes", "region_lines", b"region_lines", "region_scores", b"region_scores", "region_skips", b"region_skips", "region_types", b"region_types", "scores", b"scores", "slanted", b"slanted", "text", b"text", "width", b"width"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidences", b"confidences", "height", b"height", "in_pixels", b"in_pixels", "line_boxes", b"line_boxes", "line_lefts", b"line_lefts", "line_places", b"line_places", "line_skips", b"line_skips", "polygons", b"polygons", "quality", b"quality", "region_boxes", b"region_boxes", "region_lines", b"region_lines", "region_scores", b"region_scores", "region_skips", b"region_skips", "region_types", b"region_types", "scores", b"scores", "slanted", b"slanted", "text", b"text", "tilted", b"tilted", "tilts", b"tilts", "width", b"width"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -437,10 +479,17 @@ class PackedReading(_message.Message):
     FIELDS_FIELD_NUMBER: _builtins.int
     READER_FIELD_NUMBER: _builtins.int
     DEGRADATION_FIELD_NUMBER: _builtins.int
+    FIELD_CONFIDENCES_FIELD_NUMBER: _builtins.int
+    FIELD_LINE_COUNTS_FIELD_NUMBER: _builtins.int
+    FIELD_LINES_FIELD_NUMBER: _builtins.int
     reader: _builtins.str
-    """The reader and its model hashes, e.g. "ppocrv6-small@3f2a"."""
+    """The reader and its model hashes, e.g. "ppocrv6-small@3f2a"; empty where PackedTexts holds it."""
     degradation: Global___Degradation.ValueType
     """What was left out to spare the device."""
+    field_confidences: _builtins.bytes
+    """The fields by columns, where each was read from whole lines; else they stand in `fields`. First their confidences
+    in 1/255, one byte a field; their texts are in PackedTexts.
+    """
     @_builtins.property
     def pages(self) -> _containers.RepeatedCompositeFieldContainer[Global___PackedPage]:
         """The pages."""
@@ -449,6 +498,14 @@ class PackedReading(_message.Message):
     def fields(self) -> _containers.RepeatedCompositeFieldContainer[_document_pb2.Field]:
         """The fields the edge found."""
 
+    @_builtins.property
+    def field_line_counts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """How many lines each was read from."""
+
+    @_builtins.property
+    def field_lines(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The lines it was read from, field by field: indices over all lines of all pages."""
+
     def __init__(
         self,
         *,
@@ -456,14 +513,57 @@ class PackedReading(_message.Message):
         fields: _abc.Iterable[_document_pb2.Field] | None = ...,
         reader: _builtins.str = ...,
         degradation: Global___Degradation.ValueType = ...,
+        field_confidences: _builtins.bytes = ...,
+        field_line_counts: _abc.Iterable[_builtins.int] | None = ...,
+        field_lines: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["degradation", b"degradation", "fields", b"fields", "pages", b"pages", "reader", b"reader"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["degradation", b"degradation", "field_confidences", b"field_confidences", "field_line_counts", b"field_line_counts", "field_lines", b"field_lines", "fields", b"fields", "pages", b"pages", "reader", b"reader"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PackedReading: _TypeAlias = PackedReading  # noqa: Y015
+
+@_typing.final
+class PackedTexts(_message.Message):
+    """The texts of a PackedReading."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LINES_FIELD_NUMBER: _builtins.int
+    READER_FIELD_NUMBER: _builtins.int
+    FIELD_NAMES_FIELD_NUMBER: _builtins.int
+    FIELD_VALUES_FIELD_NUMBER: _builtins.int
+    FIELD_NORMALIZED_FIELD_NUMBER: _builtins.int
+    reader: _builtins.str
+    """The reader and its model hashes."""
+    field_names: _builtins.str
+    """The names of the fields that stand in columns, each ended by a line feed."""
+    field_values: _builtins.str
+    """Their values, each ended by a line feed; empty for the texts of the field's lines joined by spaces."""
+    field_normalized: _builtins.str
+    """Their normalized values, each ended by a line feed; empty for the value itself."""
+    @_builtins.property
+    def lines(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """For each page, the texts of all its lines, each ended by a line feed."""
+
+    def __init__(
+        self,
+        *,
+        lines: _abc.Iterable[_builtins.str] | None = ...,
+        reader: _builtins.str = ...,
+        field_names: _builtins.str = ...,
+        field_values: _builtins.str = ...,
+        field_normalized: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["field_names", b"field_names", "field_normalized", b"field_normalized", "field_values", b"field_values", "lines", b"lines", "reader", b"reader"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PackedTexts: _TypeAlias = PackedTexts  # noqa: Y015
 
 @_typing.final
 class Envelope(_message.Message):

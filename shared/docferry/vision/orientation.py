@@ -11,9 +11,6 @@ from docferry.errors import ModelError
 from docferry.vision.images import Pixels
 from docferry.vision.sessions import Network, Tensor
 
-DOUBTFUL_ORIENTATION = 0.8
-"""Below this score the classifier's answer is not acted upon, and the page must be seen by the cloud."""
-
 _SHORT_SIDE = 256
 _CROP = 224
 _MEAN = np.array([0.485, 0.456, 0.406], dtype=np.float32) * 255
