@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from docferry.calibration import Calibration
 from docferry.confidence.estimates import page_confidence, with_confidence, with_field_confidence
+from docferry.confidence.guarantees import Threshold
 from docferry.document import DOUBTFUL_ORIENTATION, Document, Line, Reading, iter_lines, with_fields
 from docferry.fields import DocumentType, classify, extract_fields, find_rows
 from docferry.route import Reason
@@ -44,6 +45,8 @@ class Assessment:
         line_reasons: Why single lines must be seen, whatever their score; by line, in `must_see`.
         must_see: Page number and id of those lines.
         pages: For each page the expected share of its printed lines that were read right, 0..1.
+        acceptance: For each target risk that the calibration was fitted for, the confidence from which lines may stay
+            unseen; empty where the readings are not those it was fitted on.
     """
 
     reading: Reading
@@ -52,6 +55,7 @@ class Assessment:
     line_reasons: tuple[Reason, ...]
     must_see: frozenset[tuple[int, str]]
     pages: tuple[float, ...] = ()
+    acceptance: tuple[Threshold, ...] = ()
 
     @property
     def risk(self) -> float:
@@ -79,6 +83,7 @@ def assess(reading: Reading, calibration: Calibration) -> Assessment:
         line_reasons=line_reasons,
         must_see=must_see,
         pages=tuple(page_confidence(page, calibration) for page in document.pages),
+        acceptance=calibration.thresholds if calibration.reader == reading.reader else (),
     )
 
 

@@ -19,7 +19,7 @@ from docferry.route import Decision, PicturePlan, Plan, Reason, Route
 from docferry_edge.assess import Assessment
 from docferry_edge.offers import Market, Offer, cheapest, least_risk
 from docferry_edge.prices import Prices, default_prices
-from docferry_edge.selection import Rule, mean_risk
+from docferry_edge.selection import Rule, fitted
 
 
 class Mode(enum.StrEnum):
@@ -84,7 +84,7 @@ def plan(
     *,
     room: Room | None = None,
     prices: Prices | None = None,
-    rule: Rule = mean_risk,
+    rule: Rule | None = None,
     sharpness: float = 1.0,
 ) -> Plan:
     """The route for one document, with its reasons. The same arguments give the same plan on every machine.
@@ -95,7 +95,7 @@ def plan(
         document_id: Puts the document into the audit slice or not.
         room: What limits by the hour leave; no limit when None.
         prices: What parts cost and are worth; those that ship with the package when None.
-        rule: Which lines may stay unseen.
+        rule: Which lines may stay unseen; the calibration's threshold for the target when None.
         sharpness: Pixels along a side that the captured frame has for one of the prepared page.
     """
     prices = prices or default_prices()
@@ -105,7 +105,7 @@ def plan(
         return _without_pictures(assessment, policy, Decision.NOTHING, _unsent(assessment, policy), 0.0)
     if policy.mode is Mode.NO_IMAGES:
         return _without_pictures(assessment, policy, Decision.STRUCTURE, _unsent(assessment, policy), reading)
-    market = Market(prices, rule, sharpness)
+    market = Market(prices, rule or fitted(assessment.acceptance, policy.target_risk), sharpness)
     limits = _limits(policy, room or Room(), reading)
     if assessment.page_reasons:
         return _fail_safe(assessment, policy, market, limits, reading)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from docferry.confidence.guarantees import Threshold
 from docferry.document import Box
 from docferry.rectangles import around
 from docferry_edge.assess import LineRisk
@@ -56,6 +57,16 @@ def above(threshold: float) -> Rule:
         return Demand(weights, sum(weights))
 
     return rule
+
+
+def fitted(acceptance: Sequence[Threshold], target: float) -> Rule:
+    """The rule of the threshold that was fitted for a target; `mean_risk` where none was fitted for one so low.
+
+    The threshold bears the claim of its calibration (conformal risk control on labelled documents); the mean of
+    calibrated risks is the best guess without one.
+    """
+    fitting = [found for found in acceptance if found.confidence is None and found.target_risk <= target + 1e-12]
+    return above(min(found.least for found in fitting)) if fitting else mean_risk
 
 
 def cover(demand: Demand, costs: Sequence[float], forced: Collection[int]) -> list[int]:

@@ -8,14 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docferry.calibration import Calibration
+from docferry.confidence.guarantees import Threshold
 from docferry.document import Document, Line, Page, Quality, Reading, Region, RegionType
 from docferry.fields import extract_fields
 from docferry.route import Decision, PicturePlan
-from docferry_edge.assess import Assessment, assess
+from docferry_edge.assess import Assessment, LineRisk, assess
 from docferry_edge.examine import default_calibration
 from docferry_edge.prices import Grade, Prices
 from docferry_edge.route import Mode, Policy, Room, is_audited
 from docferry_edge.route import plan as plan_with
+from docferry_edge.selection import fitted, mean_risk
 
 IDENTITY = Calibration(((0.0, 0.0), (1.0, 1.0)), "reader", 1, 1, "none", "", "2026-01-01")
 NO_AUDIT = Policy(target_risk=0.02, audit_share=0.0)
@@ -333,3 +335,27 @@ def test_the_audit_slice_respects_limits_and_other_modes() -> None:
         (replace(audited, mode=Mode.METERED), None),
     ):
         assert plan(judged(RECEIPT), policy, "id", room=room).route.decision is Decision.STRUCTURE
+
+
+def test_lines_stay_by_the_threshold_that_was_fitted_for_the_target() -> None:
+    texts = ("a", "b", "c", "d")
+    of = judged([(text, 1.0) for text in texts]).reading.document.lines
+    lines = [LineRisk(0, line, risk) for line, risk in zip(of, (0.3, 0.2, 0.12, 0.01), strict=True)]
+    fitted_for = (
+        Threshold(0.02, None, 0.85, 240, 12_000, 10_000, 190),
+        Threshold(0.05, None, 0.75, 240, 12_000, 11_000, 500),
+        Threshold(0.05, 0.95, 0.9, 240, 12_000, 9_000, 300),
+    )
+    assert fitted(fitted_for, 0.02)(lines, 0.02).weights == (1.0, 1.0, 0.0, 0.0)
+    assert fitted(fitted_for, 0.05)(lines, 0.05).weights == (1.0, 0.0, 0.0, 0.0)
+    assert fitted(fitted_for, 0.03)(lines, 0.03).weights == (1.0, 1.0, 0.0, 0.0)
+    assert fitted(fitted_for, 0.01) is mean_risk
+    assert fitted((), 0.05) is mean_risk
+
+
+def test_another_readers_calibration_lends_no_threshold() -> None:
+    shipped = default_calibration()
+    assert shipped.thresholds
+    ours = assess(Reading(Document(()), shipped.reader), shipped)
+    assert ours.acceptance == shipped.thresholds
+    assert assess(Reading(Document(()), "another@00"), shipped).acceptance == ()

@@ -246,7 +246,7 @@ def test_every_page_of_a_tiff_becomes_a_page_of_one_document_and_goes_up_under_i
         (
             Decision.CROPS,
             both,
-            [("overview", 0), ("crop-1", 0), ("overview-p2", 1), ("overview-p3", 2), ("crop-1-p3", 2)],
+            [("crop-1", 0), ("crop-1-p3", 2)],
         ),
     ):
         packed = pack(identity, examined, Plan(Route(decision), crops), Pictures())

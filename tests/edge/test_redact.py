@@ -59,7 +59,7 @@ def examined(rows: list[str], score: float = 0.99, image: np.ndarray | None = No
     document = Document((Page(WIDTH, HEIGHT, (region,) if rows else (), quality),))
     reading = Reading(with_fields(document, extract_fields(document)), "reader")
     pixels = np.full((HEIGHT, WIDTH, 3), 255, np.uint8) if image is None else image
-    return Examined(PageImage(pixels, quality), assess(reading, IDENTITY), {}, Frame(b"", "x"))
+    return Examined(PageImage(pixels, quality), assess(reading, IDENTITY), {}, frame=Frame(b"", "x"))
 
 
 def box(x0: float, y0: float, x1: float, y1: float):

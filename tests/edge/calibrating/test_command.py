@@ -14,7 +14,7 @@ from docferry.errors import ConfigurationError, InputError, TooFewLabels
 from docferry.model_store import default_store
 from docferry_edge.calibrating.command import calibrate, correct
 from docferry_edge.calibrating.corrections import add_correction, corrections
-from docferry_edge.commands import load_examiner
+from docferry_edge.examine import load_examiner
 from docferry_edge.prepare import Frame
 from docferry_edge.read import Reader
 
