@@ -9,8 +9,6 @@ NODE      := proto/node_modules/.bin/buf
 RAPIDOCR  := .venv-rapidocr/.installed
 BASE      ?= python3.11
 JOBS      ?= 2
-# One OpenCV for both ends: paddleocr brings the contrib GUI build into the same folder, the headless build goes last.
-OPENCV    := opencv-python-headless==4.10.0.84
 
 .PHONY: help docs rapidocr demo test test-long lint format proto bench setup clean wheels-arm64 test-arm64 test-systemd samples
 
@@ -74,7 +72,6 @@ $(VENV)/bin/python:
 $(STAMP): pyproject.toml deploy/constraints.txt | $(VENV)/bin/python
 	@echo "setup: Python packages"
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -c deploy/constraints.txt --editable '.[edge,cloud,dev]'
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall $(OPENCV)
 	@touch $@
 
 $(MODELS): $(STAMP) shared/docferry/models.toml
