@@ -3,8 +3,14 @@
     python deploy/arm64/compare.py HERE.jsonl THERE.jsonl
 
 The same: pages of the same size, the same regions in the same order, the same lines with the same text, the same
-fields and Markdown; every corner within one pixel, every score and region confidence within 0.01. A line's calibrated
-confidence is a step function of its score and is shown, not judged. The exit status is 1 when they differ.
+fields and Markdown; every score and region confidence within 0.01; every corner within what one pixel of the detector's
+map makes. A line's calibrated confidence is a step function of its score and is shown, not judged. The exit status is 1
+when they differ.
+
+A pixel of that map whose probability lies at the threshold falls on this side here and on the other there. It moves an
+edge of the line's core, w by h, by one pixel, and with it the distance wh/(w+h) by which the core is grown back
+(docferry/vision/detector.py): by less than one more. So a corner may move by two pixels of the map, which on a page
+larger than the map are more of the page's.
 """
 
 from __future__ import annotations
@@ -17,7 +23,9 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
-PIXELS = 1.0
+from docferry.vision.detector import DetectorSettings, input_size
+
+MAP_PIXELS = 2.0
 SCORE = 0.01
 
 
@@ -45,12 +53,14 @@ class Comparison:
             self.differences.append(f"{what}: {here!r} here, {there!r} there")
 
     def near(self, what: str, here: Iterable[float], there: Iterable[float], size: tuple[int, int]) -> None:
-        """Compare coordinates x, y, x, y, ... of the page, 0..1, in pixels of a page of this width and height."""
-        pairs = zip_longest(here, there, fillvalue=float("inf"))
-        apart = max((abs(a - b) * size[place % 2] for place, (a, b) in enumerate(pairs)), default=0.0)
-        self.pixels = max(self.pixels, apart)
-        if apart > PIXELS:
-            self.differences.append(f"{what} is {apart:.2f} pixels apart")
+        """Compare coordinates x, y, x, y, ..., 0..1, of a page of this width and height in pixels."""
+        seen = input_size(*size, DetectorSettings())
+        pairs = list(zip_longest(here, there, fillvalue=float("inf")))
+        for axis in (0, 1):
+            apart = max((abs(a - b) for a, b in pairs[axis::2]), default=0.0)
+            self.pixels = max(self.pixels, apart * size[axis])
+            if apart * seen[axis] > MAP_PIXELS:
+                self.differences.append(f"{what} is {apart * size[axis]:.2f} pixels apart")
 
     def scored(self, what: str, here: float | None, there: float | None) -> None:
         """Compare two scores, 0..1; None where there is none."""

@@ -134,7 +134,8 @@ run_agent_there() {
     # shellcheck disable=SC2086
     as_the_unit /opt/docferry/bin/python /media/test/agent_smoke.py "/media/samples/$for_the_agent" /tmp/answer.jsonl \
         $command --json
-    "$PYTHON" deploy/arm64/compare.py "$cache/here-agent.jsonl" "$machine/tmp/answer.jsonl"
+    cp "$machine/tmp/answer.jsonl" "$cache/there-agent.jsonl"
+    "$PYTHON" deploy/arm64/compare.py "$cache/here-agent.jsonl" "$cache/there-agent.jsonl"
 }
 
 uninstall_there() {

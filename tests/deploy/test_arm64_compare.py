@@ -48,7 +48,7 @@ def document() -> dict:
     return {
         "file": "a.jpg",
         "status": "read",
-        "pages": [{"width": 1000, "height": 2000, "regions": [region]}],
+        "pages": [{"width": 640, "height": 960, "regions": [region]}],
         "fields": [{"name": "total", "value": "9.00", "normalized": "9.00", "confidence": 0.9}],
         "markdown": "TOTAL 9.00",
         "timings_ms": {"read": 100},
@@ -64,19 +64,32 @@ def changed(**values: object) -> dict:
 
 def moved(pixels: float) -> dict:
     tree = document()
-    tree["pages"][0]["regions"][0]["lines"][1]["polygon"][2][1] += pixels / 2000
+    tree["pages"][0]["regions"][0]["lines"][1]["polygon"][2][1] += pixels / 960
     return tree
 
 
-@pytest.mark.parametrize("other", [document(), moved(0.9), changed(score=0.975), changed(confidence=0.5)])
+@pytest.mark.parametrize("other", [document(), moved(1.9), changed(score=0.975), changed(confidence=0.5)])
 def test_rounding_is_not_a_difference(judge, other: dict) -> None:
     assert judge.compare(document(), other).differences == []
 
 
+def enlarged(tree: dict) -> dict:
+    tree["pages"][0] |= {"width": 2560, "height": 3840}
+    return tree
+
+
+def test_a_page_larger_than_the_detectors_map_is_judged_in_the_maps_pixels(judge) -> None:
+    # The detector sees its 3840 rows as 1088, so two of its pixels are seven rows; 1.5 of 960 are six of 3840.
+    found = judge.compare(enlarged(document()), enlarged(moved(1.5)))
+    assert found.differences == []
+    assert found.pixels == pytest.approx(6)
+    assert judge.compare(enlarged(document()), enlarged(moved(1.9))).differences
+
+
 def test_the_largest_distances_are_told(judge) -> None:
-    found = judge.compare(document(), moved(0.9))
+    found = judge.compare(document(), moved(1.9))
     assert found.lines == 2
-    assert found.pixels == pytest.approx(0.9)
+    assert found.pixels == pytest.approx(1.9)
     assert judge.compare(document(), changed(score=0.975)).score == pytest.approx(0.005)
     assert judge.compare(document(), changed(confidence=0.5)).confidence == pytest.approx(0.4)
 
@@ -88,7 +101,7 @@ def test_the_largest_distances_are_told(judge) -> None:
         (changed(score=0.95), "score"),
         (changed(score=None), "score"),
         (changed(provenance="edge:other@1234"), "reader"),
-        (moved(1.5), "1.50 pixels apart"),
+        (moved(2.5), "2.50 pixels apart"),
     ],
 )
 def test_each_difference_is_named(judge, other: dict, word: str) -> None:
@@ -119,9 +132,9 @@ def test_other_fields_are_a_difference(judge) -> None:
 def test_the_exit_status_is_the_verdict(judge, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
     here.write_text(json.dumps(document()) + "\n")
-    there.write_text(json.dumps(moved(0.9) | {"file": "/elsewhere/a.jpg"}) + "\n")
+    there.write_text(json.dumps(moved(1.9) | {"file": "/elsewhere/a.jpg"}) + "\n")
     assert judge.main(here, there) == 0
-    assert "a.jpg: 2 lines, same text; at most 0.90 pixels" in capsys.readouterr().out
+    assert "a.jpg: 2 lines, same text; at most 1.90 pixels" in capsys.readouterr().out
     there.write_text(json.dumps(changed(text="?")) + "\n")
     assert judge.main(here, there) == 1
     there.write_text("")
