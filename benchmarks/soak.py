@@ -33,6 +33,7 @@ from docferry_edge.settings import SETTINGS, edge_settings
 _BATCH = 20
 _DOCUMENT_S = 120.0
 """A page that takes longer than this has hung the agent."""
+_REST_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +187,8 @@ async def soak(pages: int, pool: Sequence[bytes | Path], folder: Path) -> tuple[
                 running.put(name, data)
             await running.ended(len(batch))
             done += len(batch)
+            # The last answer is out, but its pixels may still be on their way back to the kernel.
+            await asyncio.sleep(_REST_S)
             agents.append(Look.at(running.pid, done))
             readers.append(Look.at(running.reader(), done))
             print(
