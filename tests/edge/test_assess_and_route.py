@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docferry.calibration import Calibration
@@ -150,6 +150,7 @@ def test_the_audit_slice_is_the_same_everywhere_and_about_its_share() -> None:
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.floats(0.001, 0.5))
+@settings(deadline=None)
 def test_crops_lie_on_the_page_and_every_plan_names_a_reason(scores: list[float], target: float) -> None:
     rows = [(f"LINE {n} 1.00", score) for n, score in enumerate(scores)]
     chosen = plan(judged(rows), Policy(target, 0.0), "id")
@@ -185,6 +186,7 @@ DOUBTFUL = [*RECEIPT[:4], ("TEA 3.50", 0.9), ("RICE 5.50", 0.6), *RECEIPT[6:8], 
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=40), st.floats(0.0, 0.5))
+@settings(deadline=None)
 def test_the_lines_left_unseen_always_meet_the_target(scores: list[float], target: float) -> None:
     rows = [(f"LINE {n} 1.00", score) for n, score in enumerate(scores)]
     chosen = plan(judged(rows), Policy(target, 0.0), "id")
@@ -193,6 +195,7 @@ def test_the_lines_left_unseen_always_meet_the_target(scores: list[float], targe
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=25))
+@settings(deadline=None)
 def test_a_stricter_target_never_costs_fewer_bytes(scores: list[float]) -> None:
     rows = [(f"LINE {n} 1.00", score) for n, score in enumerate(scores)]
     one = replace(PRICES, grades=PRICES.grades[-1:], picture=0.0)
