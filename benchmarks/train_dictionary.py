@@ -15,6 +15,7 @@ import hashlib
 import json
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -29,6 +30,7 @@ from docferry.document import Document, Line, Page, Quality, Reading, with_field
 from docferry.fields import extract_fields
 from docferry.packing import packed_reading
 from docferry.reading_order import LayoutBox, assemble_page
+from docferry_edge.preparation.quality import hint
 
 READER = "ppocrv6-small@a0bf03"
 """What a reader calls itself; the digits differ between models, the rest does not."""
@@ -92,8 +94,17 @@ def reading_of(drawing: Drawing, rng: random.Random) -> Reading:
         if not receipt
     ]
     quality = Quality(
-        rng.uniform(100, 3000), rng.uniform(0.7, 0.97), rng.uniform(0.2, 0.8), 30.0, 0, rng.uniform(0.8, 1.0)
+        sharpness=rng.uniform(100, 3000),
+        brightness=rng.uniform(0.7, 0.97),
+        contrast=rng.uniform(0.2, 0.8),
+        text_height=rng.uniform(15, 40),
+        orientation_score=rng.uniform(0.8, 1.0),
+        blur=rng.uniform(0.7, 1.6),
+        glare=rng.choice((0.0, 0.0, 0.0, 0.0, 0.05)),
+        cropped_edges=rng.choice((0, 0, 0, 0, 1)),
+        skew=rng.uniform(-1.0, 1.0),
     )
+    quality = replace(quality, hint=hint(quality))
     page: Page = assemble_page(width, height, boxes, lines, quality)
     document = Document((page,))
     return Reading(with_fields(document, extract_fields(document)), READER)

@@ -102,7 +102,7 @@ def _announced(part: pb.Part) -> NewPart:
 def _traffic(envelope: pb.Envelope, request: service_pb.SubmitRequest) -> analysis_pb.Traffic:
     sizes: dict[str, int] = {}
     if envelope.HasField("structure"):
-        sizes["structure"] = len(envelope.structure.data)
+        sizes["structure"] = len(envelope.structure.data) + len(envelope.structure.texts)
     for part in envelope.parts:
         if part.data:
             name = part_name(part.kind)

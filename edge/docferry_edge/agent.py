@@ -11,23 +11,26 @@ from pathlib import Path
 
 from docferry.client import Client, read_file
 from docferry.document import Document
-from docferry.errors import ConfigurationError, DocferryError, InputError, StorageFull
+from docferry.errors import ConfigurationError, DocferryError, InputError, StorageFull, UnreadableImage
 from docferry.markdown import render
-from docferry.v1 import analysis_pb2
-from docferry.wire import document_to_proto
+from docferry.v1 import analysis_pb2, analysis_service_pb2, envelope_pb2
+from docferry.wire import document_to_proto, route_to_proto
 from docferry_edge.camera import Picture, Watch
 from docferry_edge.capture import Found, Inbox, source_of
+from docferry_edge.dispatch import dispatch
 from docferry_edge.entry import Entry, State, elapsed_ms
 from docferry_edge.examine import Examined
 from docferry_edge.outbox import READ_ATTEMPTS, Outbox
-from docferry_edge.pack import Identity, Pictures, pack, pack_original
+from docferry_edge.pack import Identity, Pictures, pack_original
+from docferry_edge.policies import Policies
 from docferry_edge.prepare import Frame
-from docferry_edge.route import Policy, plan
+from docferry_edge.rates import Meter
 from docferry_edge.uplink import Pace, Uplink
 
 _log = logging.getLogger(__name__)
 _SCAN_PAUSE_S = 0.05
 _CAMERA_PAUSE_S = 2.0
+_METER = "route.spent"
 
 Examiner = Callable[[Frame], Examined]
 Report = Callable[[Entry], None]
@@ -55,7 +58,7 @@ class Agent:
         load_examiner: Callable[[], Examiner],
         client: Client,
         report: Report,
-        policy: Policy,
+        policies: Policies,
         pictures: Pictures,
         ready: Callable[[], None] | None = None,
         remove_captured: bool = False,
@@ -67,7 +70,10 @@ class Agent:
         self._inbox = inbox
         self._load_examiner = load_examiner
         self._report = report
-        self._policy = policy
+        self._policies = policies
+        self._meter = Meter(
+            policies.hour, time.time, lambda: outbox.mark(_METER), lambda count: outbox.set_mark(_METER, count)
+        )
         self._pictures = pictures
         self._ready = ready
         self._remove_captured = remove_captured
@@ -181,7 +187,10 @@ class Agent:
         attempt = self._outbox.begin_reading(document_id)
         if attempt > READ_ATTEMPTS:
             # Not read here: the cloud must see it, whatever it is that stops the reader.
-            self._pack_original(entry)
+            try:
+                self._pack_original(entry)
+            except UnreadableImage as error:
+                self._outbox.failed(document_id, error)
             return
         try:
             self._examine_and_pack(entry, examiner)
@@ -195,6 +204,11 @@ class Agent:
             _log.exception("%s: reading failed (attempt %d)", entry.file_name, attempt)
 
     def _pack_original(self, entry: Entry) -> None:
+        if self._policies.may_withhold:
+            raise UnreadableImage(
+                f"{entry.file_name}: reading it stops the agent, and a policy forbids to send it unread",
+                remedy="look at it by hand, or allow pictures without masking and let it go again",
+            )
         packed = pack_original(_identity(entry), self._outbox.image(entry.document_id))
         answer = edge_answer(Document(())).SerializeToString()
         self._outbox.packed(
@@ -205,15 +219,22 @@ class Agent:
         data = self._outbox.image(entry.document_id)
         waited = elapsed_ms(entry) or 0.0
         examined = examiner(Frame(data, entry.file_name))
-        chosen = plan(examined.assessment, self._policy, entry.document_id)
-        packed = pack(_identity(entry), examined, chosen, self._pictures)
+        made = dispatch(_identity(entry), examined, self._policies, self._pictures, room=self._meter.room())
+        answer = edge_answer(made.document).SerializeToString()
+        timings = {name: round(waited + value, 1) for name, value in examined.timings.items()}
+        if made.packed is None:
+            why = envelope_pb2.Envelope(route=route_to_proto(made.plan.route))
+            request = analysis_service_pb2.SubmitRequest(envelope=why).SerializeToString()
+            self._outbox.kept(entry.document_id, request=request, edge_answer=answer, timings=timings)
+            return
         self._outbox.packed(
             entry.document_id,
-            request=packed.request,
-            parts=packed.parts,
-            edge_answer=edge_answer(examined.assessment.reading.document).SerializeToString(),
-            timings={name: round(waited + value, 1) for name, value in examined.timings.items()},
+            request=made.packed.request,
+            parts=made.packed.parts,
+            edge_answer=answer,
+            timings=timings,
         )
+        self._meter.left(made.size, page=made.plan.page is not None)
 
     async def _tell_all(self) -> None:
         while True:

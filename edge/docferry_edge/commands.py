@@ -101,9 +101,10 @@ def retry(
 
 def packer() -> Callable[[Path, envelope_pb2.Effort.ValueType], Any]:
     """A function that reads a file here and packs what is to be sent; loads the reader once, on the first file."""
-    from docferry_edge.pack import Identity, Pictures, pack
+    from docferry_edge.dispatch import dispatch
+    from docferry_edge.pack import Identity, Pictures
+    from docferry_edge.policies import Policies
     from docferry_edge.prepare import Frame
-    from docferry_edge.route import Policy, plan
 
     examine = load_examiner(2)
 
@@ -111,8 +112,7 @@ def packer() -> Callable[[Path, envelope_pb2.Effort.ValueType], Any]:
         data = read_file(file)
         identity = Identity(str(uuid.uuid4()), str(uuid.uuid4()), file.name, len(data), time.time())
         examined = examine(Frame(data, str(file)))
-        chosen = plan(examined.assessment, Policy(), identity.document_id)
-        return pack(identity, examined, chosen, Pictures(), effort)
+        return dispatch(identity, examined, Policies(), Pictures(), effort=effort).packed
 
     return packed
 
@@ -207,7 +207,7 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
                 client=client,
                 report=lambda entry: tell(entry, outbox),
                 ready=ready,
-                policy=settings.policy,
+                policies=settings.policies,
                 pictures=settings.pictures,
                 remove_captured=settings.remove_captured,
                 watch=watch,

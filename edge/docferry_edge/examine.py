@@ -23,11 +23,13 @@ class Examined:
         page: The prepared page; crops and overview are cut from its pixels.
         assessment: The reading with fields and confidence, and what is in doubt.
         timings: Milliseconds since the examination began: `hint` (layout and line boxes known) and `read`.
+        frame: What was captured, where crops may be cut from it, sharper than the page; None where they must not.
     """
 
     page: PageImage
     assessment: Assessment
     timings: dict[str, float]
+    frame: Frame | None = None
 
 
 def examine(
@@ -54,7 +56,7 @@ def examine(
     document = with_fields(reading.document, extract_fields(reading.document))
     assessment = assess(replace(reading, document=document), calibration)
     timings["read"] = _since(began)
-    return Examined(page, assessment, timings)
+    return Examined(page, assessment, timings, frame)
 
 
 def default_calibration() -> Calibration:

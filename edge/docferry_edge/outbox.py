@@ -67,6 +67,12 @@ CREATE TABLE marks (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 
 _COLUMNS = ", ".join(Entry.__dataclass_fields__)
 
+_FORGET = (
+    "UPDATE documents SET request = NULL, edge_answer = NULL, analysis = NULL WHERE state = ? AND place <="
+    " (SELECT place FROM documents WHERE state = ? ORDER BY place DESC LIMIT 1 OFFSET ?)"
+)
+"""Answers of settled documents beyond the newest ones."""
+
 
 class Outbox:
     """All documents of one device. Safe to call from several threads; one process at a time (`agent.lock`).
@@ -203,6 +209,13 @@ class Outbox:
                     [(document_id, part.part_id, part.data) for part in parts],
                 )
 
+    def kept(self, document_id: str, *, request: bytes, edge_answer: bytes, timings: dict[str, float]) -> None:
+        """A policy lets nothing leave: the edge's answer ends the document. `request` says why and is never sent."""
+        with self._transaction() as database:
+            self._finish(document_id, State.SETTLED, timings, request=request, edge_answer=edge_answer)
+            database.execute(_FORGET, (State.SETTLED, State.SETTLED, KEEP_ANSWERS))
+        (self._spool / document_id).unlink(missing_ok=True)
+
     def part(self, document_id: str, part_id: str) -> bytes | None:
         """The bytes of an announced part, or None if it is not (or no longer) here."""
         with self._guard:
@@ -225,11 +238,7 @@ class Outbox:
         """The answer has come; the captured file is no longer needed."""
         with self._transaction() as database:
             self._finish(document_id, State.SETTLED, timings, analysis=analysis, error="{}")
-            database.execute(
-                "UPDATE documents SET edge_answer = NULL, analysis = NULL WHERE state = ? AND place <="
-                " (SELECT place FROM documents WHERE state = ? ORDER BY place DESC LIMIT 1 OFFSET ?)",
-                (State.SETTLED, State.SETTLED, KEEP_ANSWERS),
-            )
+            database.execute(_FORGET, (State.SETTLED, State.SETTLED, KEEP_ANSWERS))
         self._drop(document_id)
 
     def failed(self, document_id: str, error: DocferryError, *, state: State = State.FAILED) -> None:

@@ -13,14 +13,14 @@ from docferry.client import original_envelope
 from docferry.document import Box
 from docferry.envelope import check_envelope
 from docferry.packing import pack_reading
-from docferry.route import Decision, Plan
+from docferry.route import Decision, PicturePlan, Plan
 from docferry.v1 import analysis_service_pb2, envelope_pb2
-from docferry.vision.crops import encode_crop
-from docferry.vision.images import encode_webp
+from docferry.vision.crops import crop
+from docferry.vision.images import Pixels, encode_webp
 from docferry.wire import box_to_proto, route_to_proto
+from docferry_edge.cutting import cut, geometry_of, sharpness
 from docferry_edge.entry import OutboxPart
 from docferry_edge.examine import Examined
-from docferry_edge.prepare import PageImage
 
 _INLINE_BYTES = MAX_ENVELOPE_BYTES - (128 << 10)
 """Parts lie inside the envelope as long as they fit into this together; the rest leaves room for the structure."""
@@ -29,10 +29,12 @@ _WEBP = "image/webp"
 
 @dataclass(frozen=True, slots=True)
 class Pictures:
-    """How pictures are encoded: the overview's long side in pixels, and WebP qualities 1..100. All are grey."""
+    """How pictures are encoded where the plan leaves it open: the overview's long side in pixels, and WebP qualities
+    1..100. All are grey.
+    """
 
-    overview_side: int = 1024
-    overview_quality: int = 50
+    overview_side: int = 768
+    overview_quality: int = 40
     crop_quality: int = 80
     page_quality: int = 60
 
@@ -82,7 +84,7 @@ def pack(
     envelope.capture_time.FromMilliseconds(int(identity.captured_at * 1000))
     announced: list[OutboxPart] = []
     inline = 0
-    for part in _pictures(examined.page, plan, pictures):
+    for part in _pictures(examined, plan, pictures):
         if inline + part.size <= _INLINE_BYTES:
             inline += part.size
         else:
@@ -107,27 +109,44 @@ def pack_original(identity: Identity, data: bytes) -> Packed:
     return Packed(request.SerializeToString(), parts, {})
 
 
-def _pictures(page: PageImage, plan: Plan, pictures: Pictures) -> list[envelope_pb2.Part]:
-    decision = plan.route.decision
+def resized(pixels: Pixels, scale: float) -> Pixels:
+    """The picture scaled down; a scale of 1 or more leaves it as it is."""
+    height, width = pixels.shape[:2]
+    if scale >= 1:
+        return pixels
+    size = (max(1, round(width * scale)), max(1, round(height * scale)))
+    return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+
+
+def _pictures(examined: Examined, plan: Plan, pictures: Pictures) -> list[envelope_pb2.Part]:
+    page, decision = examined.page, plan.route.decision
+    longest = max(page.width, page.height)
     if decision is Decision.PAGE:
-        data = encode_webp(page.pixels, pictures.page_quality, grey=True)
+        whole = plan.page or PicturePlan(longest, pictures.page_quality)
+        data = encode_webp(resized(page.pixels, whole.side / longest), whole.quality, grey=True)
         return [_part("page", envelope_pb2.PART_KIND_PAGE, data)]
     parts: list[envelope_pb2.Part] = []
-    if decision in {Decision.OVERVIEW, Decision.CROPS}:
-        parts.append(_part("overview", envelope_pb2.PART_KIND_OVERVIEW, _overview(page, pictures)))
-    for number, crop in enumerate(plan.crops):
-        data, box = encode_crop(page.pixels, crop.box, margin=0.0, quality=pictures.crop_quality, grey=True)
-        parts.append(_part(f"crop-{number + 1}", envelope_pb2.PART_KIND_CROP, data, page=crop.page, box=box))
+    overview = plan.overview
+    if overview is None and decision is Decision.OVERVIEW:
+        overview = PicturePlan(pictures.overview_side, pictures.overview_quality)
+    if overview is not None:
+        data = encode_webp(resized(page.pixels, overview.side / longest), overview.quality, grey=True)
+        parts.append(_part("overview", envelope_pb2.PART_KIND_OVERVIEW, data))
+    sources = {scale: _source(examined, scale) for scale in {wanted.scale for wanted in plan.crops}}
+    for number, wanted in enumerate(plan.crops):
+        pixels, box = crop(sources[wanted.scale], wanted.box)
+        data = encode_webp(pixels, wanted.quality or pictures.crop_quality, grey=True)
+        parts.append(_part(f"crop-{number + 1}", envelope_pb2.PART_KIND_CROP, data, page=wanted.page, box=box))
     return parts
 
 
-def _overview(page: PageImage, pictures: Pictures) -> bytes:
-    scale = pictures.overview_side / max(page.width, page.height)
-    if scale >= 1:
-        return encode_webp(page.pixels, pictures.overview_quality, grey=True)
-    size = (max(1, round(page.width * scale)), max(1, round(page.height * scale)))
-    small = cv2.resize(page.pixels, size, interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)
-    return encode_webp(small, pictures.overview_quality, grey=True)
+def _source(examined: Examined, scale: float) -> Pixels:
+    """The page at that scale: smaller than it was prepared, or cut anew from the frame where that is sharper."""
+    if scale > 1 and examined.frame is not None:
+        geometry = geometry_of(examined.page, examined.frame)
+        if geometry is not None and sharpness(geometry) > 1:
+            return cut(examined.frame, geometry, None, scale)
+    return resized(examined.page.pixels, scale)
 
 
 def _part(

@@ -10,7 +10,7 @@ from typing import Any
 from docferry.errors import ConfigurationError
 from docferry.settings import Setting
 from docferry_edge.pack import Pictures
-from docferry_edge.route import Policy
+from docferry_edge.policies import Policies, policies_of
 
 SETTINGS: tuple[Setting, ...] = (
     Setting("inbox.directory", "~/docferry/inbox", "Watched folder; every picture that appears in it is a document"),
@@ -30,11 +30,21 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("read.threads", 2, "Threads each network may use", minimum=1, maximum=64),
     Setting("route.target_risk", 0.02, "At most this share of lines may be wrong unseen", minimum=0.0, maximum=1.0),
     Setting("route.audit_share", 0.01, "Share of documents sent whole to see drift", minimum=0.0, maximum=1.0),
-    Setting("route.crop_lines", 24, "Most lines sent as crops; beyond that the page goes up", minimum=1, maximum=200),
-    Setting("send.overview_side", 1024, "Long side of the overview in pixels", minimum=64, maximum=4096),
-    Setting("send.overview_quality", 50, "WebP quality of the overview", minimum=1, maximum=100),
-    Setting("send.crop_quality", 80, "WebP quality of crops", minimum=1, maximum=100),
-    Setting("send.page_quality", 60, "WebP quality of a whole page", minimum=1, maximum=100),
+    Setting("route.mode", "normal", "What may leave: normal, metered, no_images or offline (nothing)"),
+    Setting("route.always_overview", False, "Send an overview even where the target is met without it"),
+    Setting("route.max_bytes", 0, "Most bytes of a document's request; 0 for no limit", minimum=0),
+    Setting("route.metered_bytes", 8000, "The same on a metered link", minimum=0),
+    Setting("route.deadline_s", 0.0, "Seconds a document may take on the link below; 0 for no limit", minimum=0.0),
+    Setting("route.link_kbps", 0.0, "Kilobits a second that the link carries; 0 if unknown", minimum=0.0),
+    Setting("route.redact", [], "Masked before anything leaves: card, iban, national_id, email, phone"),
+    Setting("route.mb_per_hour", 0, "Most megabytes that leave in an hour; 0 for no limit", minimum=0),
+    Setting("route.pages_per_hour", 0, "Most whole pages that leave in an hour; 0 for no limit", minimum=0),
+    Setting("route.tenant", "default", "Whose documents this device captures"),
+    Setting("route.policies", [], "What differs by tenant or document type: tables with tenant, document, route keys"),
+    Setting("send.overview_side", 768, "Long side of the overview in pixels", minimum=64, maximum=4096),
+    Setting("send.overview_quality", 40, "WebP quality of the overview", minimum=1, maximum=100),
+    Setting("send.crop_quality", 80, "WebP quality of crops that the plan leaves open", minimum=1, maximum=100),
+    Setting("send.page_quality", 60, "WebP quality of a whole page that the plan leaves open", minimum=1, maximum=100),
 )
 
 
@@ -64,7 +74,7 @@ class EdgeSettings:
     token: str
     ca: Path | None
     threads: int
-    policy: Policy
+    policies: Policies
     pictures: Pictures
 
 
@@ -89,7 +99,7 @@ def edge_settings(values: Mapping[str, Any]) -> EdgeSettings:
         token=values["cloud.token"],
         ca=Path(values["cloud.ca"]).expanduser() if values["cloud.ca"] else None,
         threads=values["read.threads"],
-        policy=Policy(values["route.target_risk"], values["route.audit_share"], values["route.crop_lines"]),
+        policies=policies_of(values),
         pictures=Pictures(
             values["send.overview_side"],
             values["send.overview_quality"],

@@ -1,7 +1,7 @@
 """The envelope's structure: a reading packed by columns, quantised, delta-coded and compressed.
 
 What is lost on the way is stated: geometry is rounded to whole pixels of the page (1/4096 where its size is unknown),
-scores and confidences to 1/255, the quality report to a thousandth of itself, and line breaks inside a line's text
+scores and confidences to 1/255, the quality report down to a hundredth of itself, and line breaks inside a line's text
 become spaces. Everything else comes back as it was, region and line ids too, as long as they are the reader's (r1, r2,
 ...; r1.l1, r1.l2, ... with gaps); others are numbered anew.
 """
@@ -213,13 +213,14 @@ def _has_size(width: int, height: int) -> bool:
 
 
 def _coarse(quality: Quality) -> Quality:
-    """The report to one part in a thousand: nobody can tell more, and zeros pack better than noise."""
+    """The report to one part in a hundred: nobody can tell more, and zeros pack better than noise."""
 
     def rounded(value: float) -> float:
         if not math.isfinite(value):
             return value
         mantissa, exponent = math.frexp(value)
-        return math.ldexp(round(mantissa * 1024), exponent - 10)
+        # Downwards, so that no orientation that was in doubt comes back sure.
+        return math.ldexp(math.floor(mantissa * 256), exponent - 8)
 
     return replace(
         quality,
@@ -230,6 +231,7 @@ def _coarse(quality: Quality) -> Quality:
         blur=rounded(quality.blur),
         glare=rounded(quality.glare),
         skew=rounded(quality.skew),
+        orientation_score=rounded(quality.orientation_score),
     )
 
 

@@ -16,17 +16,20 @@ import pytest
 from docferry.client import Client
 from docferry.document import Document, Line, Page, Reading, Region, RegionType
 from docferry.errors import ConfigurationError, UnreadableImage
+from docferry.fields.sensitive import Sensitive
 from docferry.v1 import analysis_service_pb2, envelope_pb2
 from docferry_edge.agent import Agent
 from docferry_edge.assess import assess
 from docferry_edge.camera import Picture, Watch
 from docferry_edge.capture import Inbox
+from docferry_edge.commands import entry_tree
 from docferry_edge.entry import Entry, State
 from docferry_edge.examine import Examined, default_calibration
 from docferry_edge.outbox import Outbox
 from docferry_edge.pack import Pictures
+from docferry_edge.policies import Policies
 from docferry_edge.prepare import Frame, PageImage
-from docferry_edge.route import Policy
+from docferry_edge.route import Mode, Policy
 from docferry_edge.uplink import Pace
 from tests.edge.preparation.papers import letter
 
@@ -56,7 +59,7 @@ async def running(folder: Path, port: int, told: list[Entry], **options) -> Asyn
                 load_examiner=lambda: examiner,
                 client=client,
                 report=told.append,
-                policy=Policy(audit_share=0.0),
+                policies=options.pop("policies", Policies(Policy(audit_share=0.0))),
                 pictures=Pictures(),
                 pace=Pace(first=0.01, longest=0.05, idle=0.05),
                 **options,
@@ -135,6 +138,34 @@ async def test_a_fault_of_ours_is_tried_again_then_the_file_goes_up_as_it_is(tmp
     assert not envelope.HasField("structure")
 
 
+async def test_offline_by_policy_the_edges_answer_stands_and_nothing_is_sent(tmp_path: Path, link) -> None:
+    told: list[Entry] = []
+    offline = Policies(Policy(mode=Mode.OFFLINE))
+    async with running(tmp_path, link.port, told, policies=offline) as outbox:
+        put(tmp_path, "a.jpg", b"good")
+        await until(lambda: [entry.state for entry in told] == [State.SETTLED])
+        answer = outbox.edge_answer(told[0].document_id)
+        assert b"hello" in answer
+        tree = entry_tree(told[0], outbox)
+    assert (tree["status"], tree["route"]["decision"], tree["route"]["reasons"][0]["code"]) == (
+        "read",
+        "nothing",
+        "OFFLINE",
+    )
+    assert not link.cloud.submits
+
+
+async def test_a_file_that_cannot_be_read_is_not_sent_where_anything_must_be_masked(tmp_path: Path, link) -> None:
+    masking = Policies(Policy(redact=frozenset({Sensitive.CARD})))
+    async with running(tmp_path, link.port, [], policies=masking) as outbox:
+        put(tmp_path, "a.jpg", b"bug 4111 1111 1111 1111")
+        await until(lambda: bool(outbox.in_state(State.FAILED)))
+        (entry,) = outbox.in_state(State.FAILED)
+        assert "policy" in entry.error["reason"]
+        assert outbox.image(entry.document_id).startswith(b"bug")
+    assert not any(b"4111" in submit for submit in link.cloud.submits)
+
+
 async def test_a_file_that_cannot_be_handled_stops_nothing(tmp_path: Path, link, monkeypatch) -> None:
     put(tmp_path, "good.jpg", b"good")
     (tmp_path / "inbox" / "empty.jpg").write_bytes(b"")
@@ -191,7 +222,7 @@ def test_a_document_that_kills_the_agent_again_and_again_goes_up_as_it_is(tmp_pa
         from docferry_edge.capture import Inbox
         from docferry_edge.outbox import Outbox
         from docferry_edge.pack import Pictures
-        from docferry_edge.route import Policy
+        from docferry_edge.policies import Policies
 
         def deadly(frame):
             os.kill(os.getpid(), signal.SIGKILL)
@@ -204,7 +235,7 @@ def test_a_document_that_kills_the_agent_again_and_again_goes_up_as_it_is(tmp_pa
                 os._exit(0)
             async with Client.connect("127.0.0.1:9") as client:
                 await Agent(outbox=outbox, inbox=Inbox(folder / "inbox", 0.0), load_examiner=lambda: deadly,
-                            client=client, report=stop, policy=Policy(), pictures=Pictures()).run()
+                            client=client, report=stop, policies=Policies(), pictures=Pictures()).run()
 
         asyncio.run(main())
     """)

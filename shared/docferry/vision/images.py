@@ -98,6 +98,23 @@ def decode(data: bytes, *, limits: ImageLimits | None = None, name: str = "image
         ) from error
 
 
+def picture_size(data: bytes, *, name: str = "image") -> tuple[int, int]:
+    """Width and height in pixels of an image file, upright by its Exif orientation, from its header alone.
+
+    Raises:
+        UnreadableImage: Empty, damaged, or not a format in `FORMATS`.
+    """
+    try:
+        with _plugin(data, name)(io.BytesIO(data)) as picture:
+            width, height = picture.size
+            return (height, width) if _orientation(picture) >= 5 else (width, height)
+    except DocferryError:
+        raise
+    # As in `decode`: Pillow's parsers answer damage with nearly every exception there is.
+    except Exception as error:
+        raise UnreadableImage(f"{name}: the image is damaged: {error}", remedy=_REMEDY_DAMAGED, file=name) from error
+
+
 def encode_webp(image: Pixels, quality: int = 60, *, grey: bool = False) -> bytes:
     """Encode pixels as lossy WebP without any metadata.
 

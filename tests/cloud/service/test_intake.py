@@ -37,7 +37,7 @@ async def test_what_was_sent_is_accounted_for_byte_by_byte(caller, make_envelope
     assert analysis.traffic.sent_bytes == pb.SubmitRequest(envelope=envelope).ByteSize()
     assert sum(by_kind.values()) == analysis.traffic.sent_bytes
     assert by_kind["page"] == len(small_png)
-    assert by_kind["structure"] == len(envelope.structure.data)
+    assert by_kind["structure"] == len(envelope.structure.data) + len(envelope.structure.texts)
     assert analysis.traffic.original_bytes == 1000
 
 
