@@ -152,7 +152,9 @@ def page_inputs(
     if not can_ask:
         return tuple(inputs)
     scale = envelope.original_percent / 100
-    return tuple(replace(page, target_risk=envelope.route.target_risk or None, original_scale=scale) for page in inputs)
+    # What the device has accepted with a stated risk is not asked for again.
+    accepted = max(envelope.route.target_risk, envelope.route.risk) if envelope.route.target_risk else None
+    return tuple(replace(page, target_risk=accepted, original_scale=scale) for page in inputs)
 
 
 def interpretation_bytes(result: Interpretation, notices: Sequence[analysis_pb.Notice] = ()) -> bytes:

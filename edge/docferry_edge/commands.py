@@ -11,6 +11,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -73,6 +74,10 @@ def run(config: Config = None, json: Json = False) -> None:
     from docferry.malloc import one_arena
     from docferry_edge.settings import SETTINGS, edge_settings
 
+    # The reader runs in a process of its own, which would say too late, and to nobody, what is not installed.
+    for module in ("onnxruntime", "uvicorn"):
+        if find_spec(module) is None:
+            raise ModuleNotFoundError(f"No module named {module!r}", name=module)
     one_arena()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     settings = edge_settings(load(SETTINGS, config))

@@ -18,6 +18,8 @@ _EXTRAS = {
     "cv2": "edge",
     "PIL": "edge",
     "onnxruntime": "edge",
+    "starlette": "edge",
+    "uvicorn": "edge",
     "onnx": "dev",
     "sqlalchemy": "cloud",
     "dbos": "cloud",
