@@ -40,7 +40,7 @@ def examiner(frame: Frame, **_: object) -> Examined:
     polygon = ((0.1, 0.1), (0.5, 0.1), (0.5, 0.2), (0.1, 0.2))
     region = Region("r1", RegionType.TEXT, (0.1, 0.1, 0.5, 0.2), 0, lines=(Line("r1.l1", "hello", polygon, 1.0),))
     reading = Reading(Document((Page(page.width, page.height, (region,)),)), "double@00")
-    return Examined(page, assess(reading, default_calibration()), {"hint": 1.0, "read": 2.0})
+    return Examined(page, assess(reading, default_calibration()), {"hint": 1.0, "read": 2.0}, frame=frame)
 
 
 @asynccontextmanager

@@ -21,7 +21,9 @@ def test_the_demo_ends_with_fields_route_bytes_and_notification_of_each_sample(p
     assert list(trees) == list(photos)
     truth = json.loads((ROOT / "benchmarks" / "generator" / "samples_truth.json").read_text())
     for name, tree in trees.items():
-        assert (tree["status"], tree["engine"], tree["version"]) == ("done", "pipeline", 2)
+        assert (tree["status"], tree["engine"]) == ("done", "pipeline")
+        # An answer more where the cloud asked for sharper pixels first.
+        assert tree["version"] == len(tree["versions"]) in {2, 3}
         assert tree["route"]["reasons"]
         assert 0 < tree["traffic"]["sent_bytes"] < tree["traffic"]["original_bytes"]
         assert tree["notified"][0]["sink"] == "webhook"
