@@ -90,7 +90,7 @@ on_machine() {  # COMMAND...: as root on the machine, with nothing of this one's
 
 install_there() {  # with the arguments that a person would give
     local from=(--wheels /media/kiosk/wheels --bundle /media/kiosk/models)
-    [ -z "$ONLINE" ] || from=(--wheel "$(cd "$machine" && echo /media/kiosk/wheels/docferry-*.whl)")
+    [ -z "$ONLINE" ] || from=(--wheel "/media/kiosk/wheels/$(cd "$kiosk/wheels" && echo docferry-*.whl)")
     [ -z "$BUNDLE" ] || from+=(--bundle /media/bundle)
     on_machine /media/kiosk/pi/install.sh "${from[@]}"
 }
@@ -100,10 +100,12 @@ install_again() {
     must_have_changed_nothing "$cache/again"
 }
 
+in_the_unit() { sed -n "s/^$1=//p" "$machine/etc/systemd/system/docferry-edge.service"; }  # KEY: its values
+
 as_the_unit() {  # COMMAND...: as the unit's user, with the unit's environment
     # Word splitting is what systemd does with these lines, too.
     # shellcheck disable=SC2046
-    on_machine runuser -u docferry -- env $(sed -n 's/^Environment=//p' "$machine/etc/systemd/system/docferry-edge.service") "$@"
+    on_machine setpriv --reuid docferry --regid docferry --init-groups env $(in_the_unit Environment) "$@"
 }
 
 list_samples() {  # FOLDER
@@ -129,11 +131,9 @@ read_there() {
 }
 
 run_agent_there() {
-    local command
-    command=$(sed -n 's/^ExecStart=//p' "$machine/etc/systemd/system/docferry-edge.service")
-    # shellcheck disable=SC2086
+    # shellcheck disable=SC2046
     as_the_unit /opt/docferry/bin/python /media/test/agent_smoke.py "/media/samples/$for_the_agent" /tmp/answer.jsonl \
-        $command --json
+        $(in_the_unit ExecStart) --json
     cp "$machine/tmp/answer.jsonl" "$cache/there-agent.jsonl"
     "$PYTHON" deploy/arm64/compare.py "$cache/here-agent.jsonl" "$cache/there-agent.jsonl"
 }
@@ -154,6 +154,7 @@ step "install.sh${ONLINE:+, online}" install_there
 step "install.sh again" install_again
 step "the samples, read here" read_here
 step "the samples, read there" read_there
-step "the agent there, as its unit starts it, without network" run_agent_there
+step "the agent there, as its unit starts it, without a cloud" run_agent_there
 step "install.sh --uninstall, then --purge" uninstall_there
-echo "whole run: $SECONDS s"
+count_ticks
+echo "whole run: $SECONDS s, processor $((ticks / $(getconf CLK_TCK))) s"
