@@ -4,7 +4,7 @@
 #
 #   SUITE=bookworm   the Debian release: bookworm (Python 3.11) or trixie (3.13)
 #   CPU=cortex-a72   the processor: cortex-a72 is the Raspberry Pi 4's, cortex-a76 the 5's
-#   BUNDLE=DIR       built models (`docferry models build DIR`) in place of the originals
+#   BUNDLE=DIR       built models (`docferry models build DIR`) in place of the originals; differences do not count then
 #   SAMPLES=NAME...  which of shared/docferry/samples are read (default: thermal_receipt); a page takes minutes there
 #   ONLINE=1         packages and models come from the index that pip uses on this machine
 #   MIRROR=URL       where the Debian packages come from
@@ -123,11 +123,17 @@ read_here() {
     "$PYTHON" -m docferry.cli read --json "shared/docferry/samples/$for_the_agent" >"$cache/here-agent.jsonl"
 }
 
+compare() {  # HERE THERE: with built models differences are shown and not judged, as INT8 rounds in far larger steps
+    local status=0
+    "$PYTHON" deploy/arm64/compare.py "$@" || status=$?
+    [ $status -eq 0 ] || { [ $status -eq 3 ] && [ -n "$BUNDLE" ]; }
+}
+
 read_there() {
     as_the_unit /opt/docferry/bin/docferry models verify
     # shellcheck disable=SC2046
     as_the_unit /opt/docferry/bin/docferry read --json $(list_samples /media/samples) >"$cache/there.jsonl"
-    "$PYTHON" deploy/arm64/compare.py "$cache/here.jsonl" "$cache/there.jsonl"
+    compare "$cache/here.jsonl" "$cache/there.jsonl"
 }
 
 run_agent_there() {
@@ -135,7 +141,7 @@ run_agent_there() {
     as_the_unit /opt/docferry/bin/python /media/test/agent_smoke.py "/media/samples/$for_the_agent" /tmp/answer.jsonl \
         $(in_the_unit ExecStart) --json
     cp "$machine/tmp/answer.jsonl" "$cache/there-agent.jsonl"
-    "$PYTHON" deploy/arm64/compare.py "$cache/here-agent.jsonl" "$cache/there-agent.jsonl"
+    compare "$cache/here-agent.jsonl" "$cache/there-agent.jsonl"
 }
 
 uninstall_there() {
