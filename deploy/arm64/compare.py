@@ -4,7 +4,7 @@
 
 The same: pages of the same size, the same regions in the same order, the same lines with the same text, the same
 fields and Markdown; every score and region confidence within 0.01; every corner within what one pixel of the detector's
-map makes. A line's calibrated confidence is a step function of its score and is shown, not judged. The exit status is 1
+map makes. A line's calibrated confidence is a step function of its score and is shown, not judged. The exit status is 3
 when they differ.
 
 A pixel of that map whose probability lies at the threshold falls on this side here and on the other there. It moves an
@@ -27,6 +27,7 @@ from docferry.vision.detector import DetectorSettings, input_size
 
 MAP_PIXELS = 2.0
 SCORE = 0.01
+DIFFERENT = 3
 
 
 @dataclass(slots=True)
@@ -83,7 +84,9 @@ def compare(here: dict[str, Any], there: dict[str, Any]) -> Comparison:
     for number, (one, other) in enumerate(zip(here["pages"], there["pages"], strict=False), 1):
         _pages(found, f"page {number}", one, other)
     found.same("fields", list(_fields(here)), list(_fields(there)))
-    found.same("markdown", here["markdown"], there["markdown"])
+    rows = zip_longest(here["markdown"].splitlines(), there["markdown"].splitlines())
+    for number, (one, other) in enumerate(rows, 1):
+        found.same(f"markdown, row {number}", one, other)
     return found
 
 
@@ -121,7 +124,7 @@ def _fields(document: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
 def main(here: Path, there: Path) -> int:
     """Print a line a document and every difference; give the exit status."""
     one, other = _documents(here), _documents(there)
-    status = 0 if one.keys() == other.keys() and one else 1
+    status = 0 if one.keys() == other.keys() and one else DIFFERENT
     if status:
         print(f"not the same files: {sorted(one)} here, {sorted(other)} there")
     for name in sorted(one.keys() & other.keys()):
@@ -134,7 +137,7 @@ def main(here: Path, there: Path) -> int:
         )
         for difference in found.differences:
             print(f"    {difference}")
-            status = 1
+            status = DIFFERENT
     return status
 
 

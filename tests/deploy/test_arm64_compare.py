@@ -136,6 +136,6 @@ def test_the_exit_status_is_the_verdict(judge, tmp_path: Path, capsys: pytest.Ca
     assert judge.main(here, there) == 0
     assert "a.jpg: 2 lines, same text; at most 1.90 pixels" in capsys.readouterr().out
     there.write_text(json.dumps(changed(text="?")) + "\n")
-    assert judge.main(here, there) == 1
+    assert judge.main(here, there) == judge.DIFFERENT
     there.write_text("")
-    assert judge.main(here, there) == 1
+    assert judge.main(here, there) == judge.DIFFERENT

@@ -1,4 +1,7 @@
 import importlib.util
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import cv2
@@ -21,6 +24,15 @@ _spec.loader.exec_module(pages)
 
 def top_to_bottom(quads):
     return sorted(quads, key=lambda quad: float(quad[:, 1].mean()))
+
+
+@pytest.mark.parametrize("first", ["docferry.vision.sessions", "docferry_edge.models_build.quantise"])
+def test_onnxruntime_keeps_no_device_id_and_reports_to_nobody(tmp_path, first):
+    code = f"import {first}, onnxruntime; onnxruntime.get_available_providers(); onnxruntime.SessionOptions()"
+    # It also keeps quiet where a CI is, so this process must not look like one.
+    quiet = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=quiet)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_every_drawn_line_is_found_and_read_exactly(detector, recogniser):
