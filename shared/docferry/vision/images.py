@@ -43,6 +43,7 @@ WEBP_MAX_SIDE = 16383
 _REMEDY_FORMAT = f"give a photo or scan in one of: {', '.join(FORMATS)}"
 _REMEDY_DAMAGED = "take the picture or copy the file again"
 _EXIF_ORIENTATION = 0x0112
+_STRIP = 256
 # TIFF 6.0, NewSubfileType: bit 0 says "reduced resolution of another image", bit 2 "transparency mask".
 _SUBFILE_TYPE = 254
 _NO_PAGE = 0b101
@@ -288,24 +289,27 @@ def _upright(image: Pixels, orientation: int) -> Pixels:
 
 
 def _bgr(picture: Image.Image, name: str) -> Pixels:
-    mode = picture.mode
-    if mode == "F":
+    """The picture's pixels, a strip of rows at a time: Pillow's own copy is as much memory as a page may cost once."""
+    if picture.mode == "F":
         raise UnreadableImage(
             f"{name}: its pixels are floating-point numbers", remedy="save it with 8 bits per channel", file=name
         )
-    if mode.startswith("I"):
-        return cv2.cvtColor(_eight_bits(np.asarray(picture)), cv2.COLOR_GRAY2BGR).astype(np.uint8, copy=False)
+    width, height = picture.size
+    # 16-bit and 32-bit integer grey counts by its high byte; Pillow's own conversion would clip at 255.
+    shift = 8 if picture.mode.startswith("I") and int(np.max(picture.getextrema())) > 255 else 0
+    pixels = np.empty((height, width, 3), dtype=np.uint8)
+    for top in range(0, height, _STRIP):
+        bottom = min(height, top + _STRIP)
+        pixels[top:bottom] = _strip(picture.crop((0, top, width, bottom)), shift)
+    return pixels
+
+
+def _strip(picture: Image.Image, shift: int) -> Pixels:
+    if picture.mode.startswith("I"):
+        wide = np.asarray(picture).astype(np.int64) >> shift
+        return np.asarray(cv2.cvtColor(np.clip(wide, 0, 255).astype(np.uint8), cv2.COLOR_GRAY2BGR), dtype=np.uint8)
     if picture.has_transparency_data:
         rgba = picture.convert("RGBA")
-        paper = Image.new("RGBA", rgba.size, "white")
-        picture = Image.alpha_composite(paper, rgba)
+        picture = Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba)
     rgb = picture if picture.mode == "RGB" else picture.convert("RGB")
-    return cv2.cvtColor(np.asarray(rgb), cv2.COLOR_RGB2BGR).astype(np.uint8, copy=False)
-
-
-def _eight_bits(grey: npt.NDArray[Any]) -> Pixels:
-    """16-bit and 32-bit integer grey by its high byte; Pillow's own conversion would clip at 255."""
-    wide = grey.astype(np.int64, copy=False)
-    if int(wide.max(initial=0)) > 255:
-        wide = wide >> 8
-    return np.clip(wide, 0, 255).astype(np.uint8)
+    return np.asarray(cv2.cvtColor(np.asarray(rgb), cv2.COLOR_RGB2BGR), dtype=np.uint8)
