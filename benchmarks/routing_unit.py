@@ -1,6 +1,7 @@
 """The line crop as the unit of routing: how much of what a second reading can gain comes for how many pixels.
 
-Every line of a document is cut out and read again by the engine. Reading it again gains one line where it was wrong and
+Every line of a document is cut out and goes up as in service, with the confidence that the shipped calibration gives
+it; the engine reads it again, or lets a sure one stand. Reading it again gains one line where it was wrong and
 is right afterwards, and loses one where it was right and is wrong. Lines are then sent in a router's order; the rate is
 the share of all crop pixels that has been sent, the gain the share of the most that any order could have kept.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from docferry.vision.crops import crop
 from docferry.vision.images import encode_webp
 from docferry_cloud.engine import Crop, PageInput
 from docferry_edge.assess import assess
+from docferry_edge.examine import default_calibration
 from docferry_edge.selection import with_margin
 
 Floats = npt.NDArray[np.float64]
@@ -129,19 +131,12 @@ def _read_again(case: Case, bench: Bench) -> dict[str, bool]:
     if file.exists():
         labels: dict[str, bool] = json.loads(file.read_text(encoding="utf-8"))
         return labels
-    page = case.reading.document.pages[0]
-    asked = replace(
-        page,
-        regions=tuple(
-            replace(region, lines=tuple(replace(line, confidence=0.5) for line in region.lines))
-            for region in page.regions
-        ),
-    )
+    page = assess(case.reading, default_calibration()).reading.document.pages[0]
     crops = []
     for line in page.lines:
         pixels, box = crop(case.page.pixels, with_margin(line.box))
         crops.append(Crop(line.id, box, encode_webp(pixels, QUALITY, grey=True)))
-    again = bench.engine.read(PageInput(asked, crops=tuple(crops)), bench.effort, lambda: False)
+    again = bench.engine.read(PageInput(page, crops=tuple(crops)), bench.effort, lambda: False)
     labels = labels_of(case.truth, case.page, again, frame_size(case))
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(labels), encoding="utf-8")

@@ -1,7 +1,7 @@
 """Bringing a second reading of sharp crops into the edge's tree. Pure; no pixels here.
 
-Every line of the edge stays in its region under its id; what its text becomes was settled by a vote in which the edge
-had its say. Lines that the edge missed are added. Nothing is ever taken away.
+Every line of the edge stays in its region under its id; its text gives way to what a vote made of it, in which the edge
+had its say, where that is more probably right. Lines that the edge missed are added. Nothing is ever taken away.
 """
 
 from __future__ import annotations
@@ -80,13 +80,21 @@ def merge(page: Page, rereads: Iterable[Reread]) -> Page:
 
 
 def settle(line: Line, opinion: Opinion) -> Line:
-    """One line after the vote. A line that another crop has settled before keeps what it is surer of."""
+    """One line after the vote: whichever text is more probably right, by both calibrated confidences.
+
+    A line that another crop has settled before keeps what it is surer of. A text that stays although the vote reads
+    something else is believed less: of two texts at most one is right, so with p and q for the edge's and the vote's
+    confidence, taken as independent, p (1 - q) / (1 - p q) is left of p.
+    """
     if not opinion.text.strip():
         return line
-    if line.provenance == opinion.provenance and (line.confidence or 0.0) >= opinion.confidence:
+    sure = line.confidence or 0.0
+    if line.provenance == opinion.provenance and sure >= opinion.confidence:
         return line
     if line.text == opinion.text:
         return replace(line, confidence=opinion.confidence)
+    if line.provenance != opinion.provenance and sure > opinion.confidence:
+        return replace(line, confidence=sure * (1.0 - opinion.confidence) / (1.0 - sure * opinion.confidence))
     return replace(
         line,
         text=opinion.text,

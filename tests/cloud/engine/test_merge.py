@@ -53,6 +53,19 @@ def test_a_text_that_stays_keeps_its_reader_and_gains_the_votes_confidence():
     assert (kept.text, kept.score, kept.confidence, kept.provenance) == ("9.00", 0.8, 0.96, EDGE)
 
 
+def test_a_text_the_edge_is_surer_of_stays_but_is_believed_less():
+    kept = settle(line("9.00", FIRST, confidence=0.9), opinion("9,00", 0.6))
+    assert (kept.text, kept.provenance) == ("9.00", EDGE)
+    assert kept.confidence == pytest.approx(0.9 * 0.4 / (1 - 0.54))
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_the_more_probable_text_wins_and_no_doubt_raises_a_confidence(edge, vote):
+    kept = settle(line("9.00", FIRST, confidence=edge), opinion("9,00", vote))
+    assert kept.text == ("9.00" if edge > vote else "9,00")
+    assert 0 <= (kept.confidence or 0.0) <= max(edge, vote)
+
+
 def test_of_two_crops_that_show_a_line_the_surer_one_counts():
     rereads = [Reread(CROP, {"r1.l1": opinion("8.00", 0.4)}), Reread(CROP, {"r1.l1": opinion("9.00", 0.8)})]
     for order in (rereads, rereads[::-1]):
