@@ -32,6 +32,11 @@ class Interpretation:
     summary: str
     wants: tuple[Want, ...] = ()
 
+    @classmethod
+    def empty(cls) -> Interpretation:
+        """Of a document without pages."""
+        return cls(Document(()), "", "")
+
 
 def interpret(
     pages: Sequence[PageInput], engine: Engine, effort: Effort, cancelled: Callable[[], bool]
