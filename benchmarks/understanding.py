@@ -23,6 +23,7 @@ from benchmarks import understanding_fields, understanding_tables
 from benchmarks.understanding_data import Judged, Truth, truths
 from docferry.errors import DocferryError
 from docferry.model_store import default_store
+from docferry_cloud.documents.files import count_pages
 from docferry_cloud.engine import Effort, PageInput
 from docferry_cloud.interpret import Interpretation, interpret
 from docferry_cloud.pipeline import PipelineEngine
@@ -30,6 +31,7 @@ from docferry_cloud.pipeline import PipelineEngine
 Judge = Callable[[Truth, Interpretation], Judged]
 
 JUDGES: dict[str, tuple[Judge, Callable[[Sequence[Judged]], dict[str, Any]]]] = {
+    "icdar2013_tables": (understanding_tables.judge_pages, understanding_tables.pages_summary),
     "pubtabnet": (understanding_tables.judge_table, understanding_tables.summary),
     "sroie": (understanding_fields.judge_receipt, understanding_fields.summary),
 }
@@ -71,13 +73,19 @@ def measure(engine: PipelineEngine, documents: Sequence[Truth], judge: Judge) ->
     for truth in documents:
         started = time.perf_counter()
         try:
-            answer = interpret([PageInput(image=truth.file.read_bytes())], engine, Effort.AUTO, lambda: False)
+            answer = interpret(inputs(truth.file), engine, Effort.AUTO, lambda: False)
         except DocferryError as error:
             print(f"{truth.file.name}: {error}")
             answer = Interpretation.empty()
         run.ms.append(1000 * (time.perf_counter() - started))
         run.judged.append(judge(truth, answer))
     return run
+
+
+def inputs(file: Path) -> list[PageInput]:
+    """The pages of a file as the service hands them to the engine."""
+    data = file.read_bytes()
+    return [PageInput(image=data, image_page=number) for number in range(count_pages(data, file.name))]
 
 
 def show(name: str, run: Run, result: dict[str, Any], worst: int) -> None:

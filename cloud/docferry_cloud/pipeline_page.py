@@ -17,6 +17,10 @@ from docferry.vision.quads import relative, size
 from docferry.vision.sessions import open_network
 from docferry_cloud.deep.lines import DeepLine
 from docferry_cloud.deep.reader import DeepReader
+from docferry_cloud.documents.files import FileKind, kind_of
+from docferry_cloud.documents.native_page import read_native
+from docferry_cloud.documents.office import read_office
+from docferry_cloud.documents.pdf import read_page
 from docferry_cloud.engine import Cancelled, Effort, check
 from docferry_cloud.excerpt import TABLE_SCORE, as_one_table, from_sheet, is_excerpt, is_wide, legible, on_sheet
 from docferry_cloud.tables.pages import with_tables
@@ -63,13 +67,33 @@ class PageReader:
         self.orientation.classify(blank)
 
     def read(self, data: bytes, effort: Effort, cancelled: Cancelled, number: int = 0) -> Page:
-        """Read an encoded picture of a page, or page `number` of one that holds several.
+        """Read a picture of a page, or page `number` of a file that holds several: TIFF, PDF, Office.
 
         Raises:
-            UnreadableImage, ImageTooLarge: It is no picture we read, or too large a one.
+            UnreadableImage, ImageTooLarge: It is no file we read, or too large a one.
+            InputError: The file is locked.
             EngineError: `cancelled` said True.
         """
-        image = decode(data, name="page", page=number)
+        kind = kind_of(data)
+        if kind is FileKind.PICTURE:
+            return self._read_picture(decode(data, name="page", page=number), effort, cancelled)
+        if kind is not FileKind.PDF:
+            return read_office(data, kind.value, number)
+        page = read_page(data, number)
+        check(cancelled)
+        if page.layer is None:
+            return self._read_picture(page.image, effort, cancelled)
+        return read_native(
+            page,
+            page.layer,
+            self.layout,
+            self.tables.structure,
+            self.reader,
+            cancelled,
+            provenance=self.layout_provenance,
+        )
+
+    def _read_picture(self, image: Pixels, effort: Effort, cancelled: Cancelled) -> Page:
         check(cancelled)
         image, turn = self._upright(image, cancelled)
         check(cancelled)

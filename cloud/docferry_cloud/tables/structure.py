@@ -58,7 +58,7 @@ class StructureReader:
                 "the table model's file holds no tokens (metadata key `character`)",
                 remedy="use the table model from models.toml",
             )
-        # PaddleOCR's convention: the first class begins a sequence, the one after the last word ends it.
+        # PaddleOCR's convention: the first class begins a sequence, the one after the last token ends it.
         return cls(network, ("", *listed.split("\n")))
 
     def read(self, image: Pixels) -> Structure:

@@ -1,5 +1,5 @@
 """Tables as data: cells on a grid, column names, numbers. Pure, the same at both ends."""
 
-from docferry.tables.grid import Cell, Grid, from_html, placed, to_html
+from docferry.tables.grid import Cell, Grid, from_html, placed, to_html, without_empty
 
-__all__ = ["Cell", "Grid", "from_html", "placed", "to_html"]
+__all__ = ["Cell", "Grid", "from_html", "placed", "to_html", "without_empty"]

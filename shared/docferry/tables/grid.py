@@ -102,6 +102,25 @@ def placed(rows: Iterable[Sequence[Cell]]) -> Grid:
     return Grid(tuple(cells))
 
 
+def without_empty(grid: Grid) -> Grid:
+    """The grid without the rows and columns in which nothing stands; spans shrink with them."""
+    rows = _kept(grid.height, [(cell.row, cell.rows, cell.text) for cell in grid.cells])
+    columns = _kept(grid.width, [(cell.column, cell.columns, cell.text) for cell in grid.cells])
+    cells = []
+    for cell in grid.cells:
+        high = sum(row in rows for row in range(cell.row, cell.row + cell.rows))
+        wide = sum(column in columns for column in range(cell.column, cell.column + cell.columns))
+        if high and wide:
+            row, column = sum(at < cell.row for at in rows), sum(at < cell.column for at in columns)
+            cells.append(replace(cell, row=row, column=column, rows=high, columns=wide))
+    return Grid(tuple(cells))
+
+
+def _kept(count: int, spans: Sequence[tuple[int, int, str]]) -> set[int]:
+    """Rows (or columns) in which some text begins: one that only a span reaches into holds nothing of its own."""
+    return {start for start, _, text in spans if text} & set(range(count))
+
+
 def to_html(grid: Grid) -> str:
     """The table on one line: `<table><thead>..</thead><tbody>..</tbody></table>`, text escaped; empty without cells.
 
