@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from docferry.document import Document, Field, RegionType, with_fields
+from docferry.document import Document, Field, Page, RegionType, with_fields
 from docferry.fields import DocumentType, classify, extract_fields, find_rows
 from docferry.markdown import joined, render
-from docferry_cloud.engine import AskingEngine, Effort, Engine, PageInput, Want
+from docferry_cloud.engine import AskingEngine, Effort, Engine, PageInput, Want, check
 
 MAX_ASKED = 16
 """Pictures that one interpretation may ask for, the first ones first."""
@@ -39,15 +39,30 @@ class Interpretation:
 
 
 def interpret(
-    pages: Sequence[PageInput], engine: Engine, effort: Effort, cancelled: Callable[[], bool]
+    pages: Sequence[PageInput],
+    engine: Engine,
+    effort: Effort,
+    cancelled: Callable[[], bool],
+    *,
+    on_page: Callable[[int], None] | None = None,
 ) -> Interpretation:
-    """Read every page with the engine and say what the document is.
+    """Read every page with the engine, one at a time, and say what the document is.
+
+    Args:
+        cancelled: Asked before every page, and by the engine within one.
+        on_page: Told the number of each page, from 0, once it has been read.
 
     Raises:
         EngineError: The engine failed, or `cancelled` said True.
         InputError: The pixels that were sent cannot be used.
     """
-    read = Document(tuple(engine.read(page, effort, cancelled) for page in pages))
+    made: list[Page] = []
+    for number, page in enumerate(pages):
+        check(cancelled)
+        made.append(engine.read(page, effort, cancelled))
+        if on_page is not None:
+            on_page(number)
+    read = Document(tuple(made))
     document = with_fields(read, extract_fields(read))
     return Interpretation(document, render(document), summarise(document), _wants(pages, read, engine))
 

@@ -18,7 +18,7 @@ from docferry_cloud.documents.pdf import PdfPage
 from docferry_cloud.documents.text_layer import TextLayer, Word
 from docferry_cloud.engine import Cancelled, check
 from docferry_cloud.tables.matching import Placed
-from docferry_cloud.tables.native import NativeTable, native_grid, native_tables
+from docferry_cloud.tables.native import NativeTable, native_grid, native_tables, without_notes
 from docferry_cloud.tables.structure import Structure, StructureReader
 
 PROVENANCE = "cloud:pdf-text"
@@ -50,22 +50,20 @@ def read_native(
     check(cancelled)
     words = [Placed(word.box, word.text) for word in layer.words]
     scaled = [replace(box, box=_scaled(box.box, layer.width, layer.height)) for box in seen]
-    tables = native_tables(scaled, words)
+    tables = []
+    for table in native_tables(scaled, words, layer.rules):
+        check(cancelled)
+        tables.append(without_notes(table, native_grid(table, layer.rules, _structure(page, layer, table, structure))))
     lines = [*_lines(layer), *_in_pictures(page, layer, reader, cancelled)]
     check(cancelled)
-    boxes = _with_tables(scaled, tables)
+    boxes = _with_tables(scaled, [table for table, _ in tables])
     relative_boxes = [replace(box, box=_shares(box.box, layer.width, layer.height)) for box in boxes]
     read = assemble_page(width, height, relative_boxes, lines, Quality(), provenance=provenance)
-    by_box = {_shares(table.box, layer.width, layer.height): table for table in tables}
-    regions = []
-    for region in read.regions:
-        table = by_box.get(region.box)
-        if region.type is not RegionType.TABLE or table is None:
-            regions.append(region)
-            continue
-        check(cancelled)
-        grid = native_grid(table, layer.rules, _structure(page, layer, table, structure))
-        regions.append(replace(region, html=to_html(grid) or None))
+    by_box = {_shares(table.box, layer.width, layer.height): grid for table, grid in tables}
+    regions = (
+        replace(region, html=to_html(by_box[region.box]) or None) if region.box in by_box else region
+        for region in read.regions
+    )
     return replace(read, regions=tuple(regions))
 
 
