@@ -15,6 +15,7 @@ import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
 
 from docferry.document import Box
+from docferry.rectangles import around
 
 _FINE = 100
 """PDFium maps a page to whole device pixels: a hundred to a point are fine enough."""
@@ -140,19 +141,21 @@ def _words(letters: list[tuple[str, Box]]) -> Iterator[Word]:
 
 def _follows(before: Box, after: Box) -> bool:
     height = max(1e-3, min(before[3] - before[1], after[3] - after[1]))
-    level = min(before[3], after[3]) - max(before[1], after[1]) > 0.4 * height
-    gap = after[0] - before[2]
-    return level and -0.7 * height < gap < _WORD_GAP * height
+    if min(before[3], after[3]) - max(before[1], after[1]) > 0.4 * height:
+        return -0.7 * height < after[0] - before[2] < _WORD_GAP * height
+    # Text that runs up or down the page: the next letter stands right above or below.
+    width = max(1e-3, min(before[2] - before[0], after[2] - after[0]))
+    beside = min(before[2], after[2]) - max(before[0], after[0]) > 0.4 * width
+    gap = max(after[1] - before[3], before[1] - after[3])
+    return beside and gap < _WORD_GAP * width
 
 
 def _word(held: list[tuple[str, Box]]) -> Word:
     boxes = [box for _, box in held]
-    box = (
-        min(box[0] for box in boxes),
-        median(box[1] for box in boxes),
-        max(box[2] for box in boxes),
-        median(box[3] for box in boxes),
-    )
+    box = around(boxes)
+    if box[3] - box[1] < 2 * median(one[3] - one[1] for one in boxes):
+        # Letters of other fonts and raised ones must not make a line of text higher than it is.
+        box = (box[0], median(one[1] for one in boxes), box[2], median(one[3] for one in boxes))
     return Word(unicodedata.normalize("NFC", "".join(letter for letter, _ in held)), box)
 
 

@@ -32,7 +32,8 @@ def test_a_turned_page_is_given_as_it_is_shown() -> None:
     assert page.layer is not None
     assert page.layer.width > page.layer.height
     heading = next(word for word in page.layer.words if word.text == "Harvest")
-    # The page's top is on the right now, its left side on top.
+    # The page's top is on the right now, its left side on top, and its text runs down.
+    assert heading.box[3] - heading.box[1] > 2 * (heading.box[2] - heading.box[0])
     assert heading.box[0] > 0.8 * page.layer.width
 
 
