@@ -25,6 +25,7 @@ from docferry.v1 import subscription_service_pb2 as subscription_pb
 from docferry.v1 import subscription_service_pb2_grpc as subscription_grpc
 from docferry_cloud import resources
 from docferry_cloud.device_watch import Wanted
+from docferry_cloud.finished import exported
 from docferry_cloud.identity import authenticate
 from docferry_cloud.rows import Caller
 from docferry_cloud.service import Service
@@ -181,9 +182,12 @@ class AnalysisServicer(_Authenticated, analysis_grpc.AnalysisServiceServicer):
         raise _missing("Correct")
 
     @streamed
-    def Export(self, request: pb.ExportRequest, context: Context) -> AsyncGenerator[pb.ExportResponse, None]:
-        """Not in this release."""
-        raise _missing("Export")
+    async def Export(self, request: pb.ExportRequest, context: Context) -> AsyncGenerator[pb.ExportResponse, None]:
+        """Give a document as a file."""
+        tenant = self._caller(context).tenant
+        async with aclosing(exported(self._service, tenant, request)) as pieces:
+            async for piece in pieces:
+                yield piece
 
 
 class DeviceServicer(_Authenticated, device_grpc.DeviceServiceServicer):

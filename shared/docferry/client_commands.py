@@ -13,12 +13,21 @@ import typer
 from docferry import console, report
 from docferry.client import Client, finished
 from docferry.errors import ConfigurationError, DocferryError
-from docferry.v1 import analysis_pb2, envelope_pb2, event_pb2
+from docferry.v1 import analysis_pb2, analysis_service_pb2, envelope_pb2, event_pb2
 
 _EFFORTS = {
     "fast": envelope_pb2.EFFORT_FAST,
     "deep": envelope_pb2.EFFORT_DEEP,
     "auto": envelope_pb2.EFFORT_AUTO,
+}
+_FORMATS = {
+    "md": analysis_service_pb2.ExportRequest.FORMAT_MARKDOWN,
+    "json": analysis_service_pb2.ExportRequest.FORMAT_JSON,
+    "csv": analysis_service_pb2.ExportRequest.FORMAT_CSV,
+    "xlsx": analysis_service_pb2.ExportRequest.FORMAT_XLSX,
+    "html": analysis_service_pb2.ExportRequest.FORMAT_HTML,
+    "pdf": analysis_service_pb2.ExportRequest.FORMAT_PDF,
+    "content-list": analysis_service_pb2.ExportRequest.FORMAT_CONTENT_LIST,
 }
 _PACKERS = "docferry.packers"
 
@@ -94,17 +103,53 @@ def get(
 
     async def run() -> analysis_pb2.Analysis:
         async with Client.connect(to, token=token, ca=ca) as client:
-            try:
-                return await client.get(identifier)
-            except DocferryError as error:
-                if error.code != "NOT_FOUND":
-                    raise
-            return await client.get(document_id=identifier)
+            return await _found(client, identifier)
 
     tree = report.analysis("", asyncio.run(run()))
     _show(tree, json)
     if tree["status"] == "failed":
         raise typer.Exit(1)
+
+
+def export(
+    identifier: Annotated[str, typer.Argument(metavar="ID", help="An analysis id or a document id.")],
+    kind: Annotated[str, typer.Option("--format", help=f"One of: {', '.join(_FORMATS)}.")] = "md",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file to write; without one, standard output.")
+    ] = None,
+    version: Annotated[int, typer.Option("--version", help="The version to export; 0 is the newest.")] = 0,
+    to: To = "127.0.0.1:50051",
+    token: Token = "",
+    ca: Ca = None,
+) -> None:
+    """Write an analysis as a file: Markdown, JSON, tables as CSV or Excel, HTML, a searchable PDF."""
+    if kind not in _FORMATS:
+        raise ConfigurationError(f"--format {kind!r} is unknown", remedy=f"one of {', '.join(_FORMATS)}")
+
+    async def run() -> bytes:
+        async with Client.connect(to, token=token, ca=ca) as client:
+            found = await _found(client, identifier)
+            data, _ = await client.export(found.analysis_id, _FORMATS[kind], version=version)
+            return data
+
+    data = asyncio.run(run())
+    if output is None:
+        typer.get_binary_stream("stdout").write(data)
+        return
+    try:
+        output.write_bytes(data)
+    except OSError as error:
+        raise ConfigurationError(f"{output} cannot be written: {error.strerror}", remedy="name another file") from error
+
+
+async def _found(client: Client, identifier: str) -> analysis_pb2.Analysis:
+    """An analysis by its own id or its document's."""
+    try:
+        return await client.get(identifier)
+    except DocferryError as error:
+        if error.code != "NOT_FOUND":
+            raise
+    return await client.get(document_id=identifier)
 
 
 async def _submit_one(
