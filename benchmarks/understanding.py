@@ -31,9 +31,12 @@ from docferry_cloud.pipeline import PipelineEngine
 Judge = Callable[[Truth, Interpretation], Judged]
 
 JUDGES: dict[str, tuple[Judge, Callable[[Sequence[Judged]], dict[str, Any]]]] = {
+    "funsd": (understanding_fields.judge_form, understanding_fields.form_summary),
     "icdar2013_tables": (understanding_tables.judge_pages, understanding_tables.pages_summary),
+    "invoices": (understanding_fields.judge_invoice, understanding_fields.summary),
     "pubtabnet": (understanding_tables.judge_table, understanding_tables.summary),
     "sroie": (understanding_fields.judge_receipt, understanding_fields.summary),
+    "zh_documents": (understanding_fields.judge_invoice, understanding_fields.summary),
 }
 """By dataset: how one document is judged, and how the judgements add up."""
 
