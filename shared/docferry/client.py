@@ -198,6 +198,22 @@ class Client:
             pieces.append(response.data)
         return b"".join(pieces), media_type
 
+    async def ask(self, analysis_id: str, question: str) -> analysis_pb2.Answer:
+        """Answer a question from the newest version; `answer` is empty where the document does not hold it.
+
+        Raises:
+            NotFound: No such analysis.
+            Conflict: Nothing has been read yet.
+        """
+        request = analysis_service_pb2.AskRequest(analysis_id=analysis_id, question=question)
+        answer = analysis_pb2.Answer(question=question)
+        async for response in self._stream(
+            f"{_ANALYSES}/Ask", request, analysis_service_pb2.AskResponse, within=UNARY_DEADLINE_S
+        ):
+            if response.HasField("answer"):
+                answer = response.answer
+        return answer
+
     async def delete(self, analysis_id: str) -> None:
         """Delete an analysis and all its data now."""
         request = analysis_service_pb2.AnalysisServiceDeleteRequest(analysis_id=analysis_id)

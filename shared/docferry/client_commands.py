@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
@@ -44,6 +45,9 @@ def submit(
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the finished analysis.")] = False,
     within: Annotated[float, typer.Option("--within", help="Seconds to wait for one document.")] = 300.0,
     effort: Annotated[str, typer.Option("--effort", help="fast, deep or auto.")] = "auto",
+    ask: Annotated[
+        list[str] | None, typer.Option("--ask", help="A question about each document; may be repeated. Waits.")
+    ] = None,
     token: Token = "",
     ca: Ca = None,
     json: Json = False,
@@ -59,7 +63,8 @@ def submit(
             with console.progress() as bar:
                 task = bar.add_task("submitting", total=len(files))
                 for file in files:
-                    tree = await _submit_one(client, file, packer, _EFFORTS[effort], within if wait else 0.0)
+                    seconds = within if wait or ask else 0.0
+                    tree = await _submit_one(client, file, packer, _EFFORTS[effort], seconds, ask or ())
                     _show(tree, json)
                     good = good and tree["status"] not in {"failed", "cancelled"}
                     bar.advance(task)
@@ -153,7 +158,12 @@ async def _found(client: Client, identifier: str) -> analysis_pb2.Analysis:
 
 
 async def _submit_one(
-    client: Client, file: Path, packer: Any, effort: envelope_pb2.Effort.ValueType, within: float
+    client: Client,
+    file: Path,
+    packer: Any,
+    effort: envelope_pb2.Effort.ValueType,
+    within: float,
+    questions: Sequence[str] = (),
 ) -> dict[str, Any]:
     began = time.perf_counter()
     timings: dict[str, float] = {}
@@ -173,6 +183,9 @@ async def _submit_one(
             timings["event"] = (time.perf_counter() - began) * 1000
         elif not finished(analysis.state):
             analysis = await client.get(analysis.analysis_id)
+        if analysis.state == analysis_pb2.Analysis.STATE_SUCCEEDED and analysis.versions:
+            answers = [await client.ask(analysis.analysis_id, question) for question in questions]
+            analysis.versions[-1].interpretation.answers.extend(answers)
     except DocferryError as error:
         return report.failure(str(file), error)
     return report.analysis(str(file), analysis, timings=timings)

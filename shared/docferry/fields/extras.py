@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from itertools import pairwise
 
 from docferry.document import Field
 from docferry.fields.amounts import CURRENCIES, plain_decimal
@@ -55,7 +56,7 @@ def invoice_number_field(rows: tuple[Row, ...]) -> Field | None:
     for label in _NUMBER_LABELS:
         for value, pieces in _labelled_numbers(rows, label):
             return _field("invoice_number", value, "".join(value.split()), pieces, _NUMBER_SHARE)
-    for above, row in zip(rows, rows[1:], strict=False):
+    for above, row in pairwise(rows):
         titled = any(_TITLE.fullmatch(plain(piece.line.text).strip()) for piece in (*above.pieces, *row.pieces))
         for piece in row.pieces if titled else ():
             if match := _BARE_NUMBER.match(plain(piece.line.text).strip()):

@@ -96,7 +96,7 @@ def _atoms(row: Row) -> list[_Atom]:
 
 
 def _key_words(text: str) -> str:
-    """Of what stands between two colons the part that is the next key: the last run of words that begin with capitals."""
+    """Of what stands between two colons the part that is the next key: its last words that begin with capitals."""
     words = text.split(" ")
     at = len(words) - 1
     while at > 0 and words[at - 1][:1].isupper() and not words[at - 1].rstrip().endswith((",", ".", ";")):
