@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from docferry.document import Document, Field, Page, RegionType, with_fields
 from docferry.fields import DocumentType, classify, extract_fields, find_rows
+from docferry.fields.pairs import form_fields
 from docferry.markdown import joined, render
 from docferry_cloud.engine import AskingEngine, Effort, Engine, PageInput, Want, check
 
@@ -63,7 +64,8 @@ def interpret(
         if on_page is not None:
             on_page(number)
     read = Document(tuple(made))
-    document = with_fields(read, extract_fields(read))
+    # Receipts and invoices have fields by name; a form has those that it prints itself.
+    document = with_fields(read, extract_fields(read) or form_fields(read))
     return Interpretation(document, render(document), summarise(document), _wants(pages, read, engine))
 
 

@@ -1,7 +1,8 @@
 """Keys and values of forms: `Date: 3 May`, a box beside its label, a line under its heading. Rules only.
 
-A key is what stands before a colon. Its value stands behind it, else beside it on the row, else right below it. A key
-without a value gives no pair: absent stays absent.
+A key is what stands before a colon, a word that forms print as one, or the first of two pieces that have a row to
+themselves. Its value stands behind it, else beside it on the row, else right below it. A key without a value gives no
+pair: absent stays absent.
 """
 
 from __future__ import annotations
@@ -9,16 +10,30 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from docferry.document import Document, Field
 from docferry.fields.rows import Piece, Row, find_rows
 
 _LONGEST_KEY = 60
-_LEAST_PAIRS = 3
+_PROSE = 60
+_LEAST_PAIRS = 2
 """A page with fewer keys is no form: one "Note:" in running text makes none."""
 
 # A colon that is no part of a time, a ratio or an address on the web.
 _COLON = re.compile(r"(?<!\d)\s*[:：](?!//)(?!\d\d\b(?<=\d:\d\d))\s*|\s*[:：](?!//)(?=\s|$)\s*|[?](?=\s|$)\s*")
+_BARE_KEYS = frozenset(
+    """
+    to|from|date|subject|re|cc|name|title|address|city|state|zip|country|phone|telephone|fax|email|company|department
+    |division|project|project no|number|no|type|brand|quantity|amount|total|price|comments|remarks|description|signature
+    |signed|approved|approved by|prepared by|submitted by|requested by|received by|sent by|position|account|account no
+    |reference|purpose|location|telephone no|fax no|phone no|date of birth|invoice no|order no|page|pages|time|region
+    """.replace("\n", "")
+    .replace("    ", "")
+    .split("|")
+)
+"""What forms print as keys without a colon; only where nothing else stands in the same piece."""
+
 _LEADER = re.compile(r"[._\-–…·]{3,}")
 _NUMBERING = re.compile(r"^\(?(?:\d{1,2}|[A-Za-z])[.)]\s+")
 
@@ -46,9 +61,14 @@ class _Atom:
 
 def form_fields(document: Document) -> tuple[Field, ...]:
     """The key-value pairs of a form as fields named by their keys as printed; empty for a page that is no form."""
-    found = find_pairs(find_rows(document))
-    if len(found) < _LEAST_PAIRS:
+    rows = find_rows(document)
+    pieces = [piece.line.text for row in rows for piece in row.pieces]
+    labelled = sum(text.rstrip().endswith((":", "：")) or _COLON.search(text) is not None for text in pieces)
+    prose = sum(len(text) >= _PROSE for text in pieces)
+    # Running text has colons as well, and two columns of it stand beside one another.
+    if labelled < _LEAST_PAIRS or prose > 0.3 * len(pieces):
         return ()
+    found = find_pairs(rows)
     return tuple(
         Field(pair.key, pair.value, pair.value, _confidence(pair), tuple(piece.evidence for piece in pair.pieces))
         for pair in found
@@ -91,8 +111,21 @@ def _atoms(row: Row) -> list[_Atom]:
             atoms.append(_Atom(words, True, piece, where, piece.left + width * colon.end()))
             start = colon.end()
         if rest := text[start:].strip():
-            atoms.append(_Atom(rest, False, piece, piece.left + width * start, piece.right))
+            bare = " ".join(rest.casefold().rstrip(".#").split()) in _BARE_KEYS
+            atoms.append(_Atom(rest, bare, piece, piece.left + width * start, piece.right))
+    if len(atoms) in {2, 4} and not any(atom.is_key for atom in atoms):
+        for left, right in zip(atoms[::2], atoms[1::2], strict=True):
+            left.is_key = _names(left, right)
+    for left, right in pairwise(atoms):
+        digits = any(letter.isdigit() for letter in right.text) and not any(letter.isdigit() for letter in left.text)
+        left.is_key = left.is_key or (digits and not right.is_key and _names(left, right))
     return atoms
+
+
+def _names(left: _Atom, right: _Atom) -> bool:
+    """Whether the first of two pieces that stand alone on a row names the second: short words, wide apart."""
+    words = left.text.split()
+    return len(words) <= 5 and left.text[:1].isupper() and right.left - left.right > 0.5 * left.piece.height
 
 
 def _key_words(text: str) -> str:
@@ -149,7 +182,7 @@ def _plain_key(text: str) -> str:
     return " ".join(_NUMBERING.sub("", text).split())
 
 
-_SHARE = 0.6
+_SHARE = 0.5
 """Of pairs found on scanned forms about so many were right in both parts (benchmarks.understanding, funsd)."""
 
 
