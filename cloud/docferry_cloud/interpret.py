@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from docferry.confidence.estimates import reread_confidence
 from docferry.document import Document, Field, Page, RegionType, with_fields
 from docferry.fields import DocumentType, classify, extract_fields, find_rows
 from docferry.fields.pairs import form_fields
@@ -60,13 +61,24 @@ def interpret(
     made: list[Page] = []
     for number, page in enumerate(pages):
         check(cancelled)
-        made.append(engine.read(page, effort, cancelled))
+        made.append(_judged(engine.read(page, effort, cancelled), page.reading))
         if on_page is not None:
             on_page(number)
     read = Document(tuple(made))
     # Receipts and invoices have fields by name; a form has those that it prints itself.
     document = with_fields(read, extract_fields(read) or form_fields(read))
     return Interpretation(document, render(document), summarise(document), _wants(pages, read, engine))
+
+
+def _judged(read: Page, given: Page | None) -> Page:
+    """The page with a confidence for every region whose lines have one, new readings included."""
+    before = {region.id: region for region in given.regions} if given is not None else {}
+    return replace(
+        read,
+        regions=tuple(
+            replace(region, confidence=reread_confidence(region, before.get(region.id))) for region in read.regions
+        ),
+    )
 
 
 def summarise(document: Document) -> str:
