@@ -50,7 +50,7 @@ def _holds(fact: Mapping[str, Any], text: str, markdown: str, grids: Sequence[Gr
     match fact["type"]:
         case "present" | "absent":
             found = _contains(_cut(text, fact), fact["text"], fact)
-            return found == (fact["type"] == "present")
+            return bool(found == (fact["type"] == "present"))
         case "order":
             before, after = _place(text, fact["before"], fact), _place(text, fact["after"], fact)
             return before is not None and after is not None and before < after
@@ -112,7 +112,7 @@ def _in_table(fact: Mapping[str, Any], grid: Grid) -> bool:
 
 def _same(text: str, wanted: str, fact: Mapping[str, Any]) -> bool:
     wanted = _plain(wanted)
-    return Levenshtein.distance(text, wanted) <= fact.get("max_diffs", 0)
+    return bool(Levenshtein.distance(text, wanted) <= fact.get("max_diffs", 0))
 
 
 def judge_blocks(truth: Truth, answer: Interpretation) -> Judged:
