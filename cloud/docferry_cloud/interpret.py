@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from docferry.confidence.estimates import reread_confidence
 from docferry.document import Document, Field, Page, RegionType, with_fields
 from docferry.fields import DocumentType, classify, extract_fields, find_rows
+from docferry.fields.pairs import form_fields
 from docferry.markdown import joined, render
-from docferry_cloud.engine import AskingEngine, Effort, Engine, PageInput, Want
+from docferry_cloud.engine import AskingEngine, Effort, Engine, PageInput, Want, check
 
 MAX_ASKED = 16
 """Pictures that one interpretation may ask for, the first ones first."""
@@ -33,18 +34,39 @@ class Interpretation:
     summary: str
     wants: tuple[Want, ...] = ()
 
+    @classmethod
+    def empty(cls) -> Interpretation:
+        """Of a document without pages."""
+        return cls(Document(()), "", "")
+
 
 def interpret(
-    pages: Sequence[PageInput], engine: Engine, effort: Effort, cancelled: Callable[[], bool]
+    pages: Sequence[PageInput],
+    engine: Engine,
+    effort: Effort,
+    cancelled: Callable[[], bool],
+    *,
+    on_page: Callable[[int], None] | None = None,
 ) -> Interpretation:
-    """Read every page with the engine and say what the document is.
+    """Read every page with the engine, one at a time, and say what the document is.
+
+    Args:
+        cancelled: Asked before every page, and by the engine within one.
+        on_page: Told the number of each page, from 0, once it has been read.
 
     Raises:
         EngineError: The engine failed, or `cancelled` said True.
         InputError: The pixels that were sent cannot be used.
     """
-    read = Document(tuple(_judged(engine.read(page, effort, cancelled), page.reading) for page in pages))
-    document = with_fields(read, extract_fields(read))
+    made: list[Page] = []
+    for number, page in enumerate(pages):
+        check(cancelled)
+        made.append(_judged(engine.read(page, effort, cancelled), page.reading))
+        if on_page is not None:
+            on_page(number)
+    read = Document(tuple(made))
+    # Receipts and invoices have fields by name; a form has those that it prints itself.
+    document = with_fields(read, extract_fields(read) or form_fields(read))
     return Interpretation(document, render(document), summarise(document), _wants(pages, read, engine))
 
 

@@ -15,8 +15,8 @@ from docferry.packing import unpack_reading
 from docferry.status import status_of
 from docferry.v1 import analysis_pb2 as analysis_pb
 from docferry.v1 import envelope_pb2 as pb
-from docferry.vision.images import page_count
 from docferry.wire import box_from_proto, document_to_proto
+from docferry_cloud.documents.files import count_pages
 from docferry_cloud.engine import Crop, Effort, Engine, PageInput
 from docferry_cloud.interpret import Interpretation, interpret
 from docferry_cloud.rows import NewVersion, WantRow
@@ -167,7 +167,7 @@ def interpretation_bytes(result: Interpretation, notices: Sequence[analysis_pb.N
 
 def _original_pages(data: bytes, name: str) -> tuple[PageInput, ...]:
     try:
-        count = page_count(data, name=name or "the file")
+        count = count_pages(data, name or "the file")
     except UnreadableImage:
         # What kind of file it is and whether it can be read is for the engine to say.
         count = 1

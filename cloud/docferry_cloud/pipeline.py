@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from docferry.document import DOUBTFUL_ORIENTATION, Box, Line, Page, Polygon
+from docferry.document import DOUBTFUL_ORIENTATION, Box, Line, Page, Polygon, RegionType
 from docferry.errors import InputError
 from docferry.model_store import ModelStore
 from docferry.vision.images import ImageLimits, decode, picture_size
@@ -17,6 +17,7 @@ from docferry_cloud.pipeline_geometry import from_crop, to_crop, touches
 from docferry_cloud.pipeline_merge import Opinion, Reread, in_doubt, merge
 from docferry_cloud.pipeline_page import PageReader
 from docferry_cloud.pipeline_wants import Shown, wanted, whole_page
+from docferry_cloud.tables.pages import with_tables
 
 _CROP_LIMITS = ImageLimits(max_bytes=16 * 1024 * 1024, max_pixels=40_000_000)
 _WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
@@ -29,7 +30,7 @@ class PipelineEngine:
     """
 
     name = "pipeline"
-    tasks = frozenset({Task.TEXT, Task.LAYOUT})
+    tasks = frozenset({Task.TEXT, Task.LAYOUT, Task.TABLE})
 
     def __init__(self, reader: DeepReader, pages: PageReader) -> None:
         self._reader = reader
@@ -74,7 +75,8 @@ class PipelineEngine:
         for crop in crops:
             check(cancelled)
             rereads.append(self._reread(page.reading, crop, cancelled))
-        return page_with_points(merge(page.reading, rereads), self._reader.provenance)
+        read = page_with_points(merge(page.reading, rereads), self._reader.provenance)
+        return self._with_tables(page, read, cancelled)
 
     def wants(self, page: PageInput, read: Page) -> tuple[Want, ...]:
         """What would let it read this page better: sharper pixels of what is still in doubt."""
@@ -90,6 +92,15 @@ class PipelineEngine:
             target_risk=page.target_risk,
             tasks=self.tasks,
         )
+
+    def _with_tables(self, page: PageInput, read: Page, cancelled: Cancelled) -> Page:
+        """The page with its tables, where a picture shows their structure; an overview is enough for that."""
+        data = page.image if page.image is not None else page.overview
+        if data is None or not any(region.type is RegionType.TABLE for region in read.regions):
+            return read
+        number = page.image_page if page.image is not None else 0
+        image = decode(data, name="page", page=number)
+        return with_tables(read, image, self._pages.tables, cancelled, reread=page.image is not None)
 
     def _without_reading(self, page: PageInput, effort: Effort, cancelled: Cancelled) -> Page:
         if page.overview is None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from docferry.document import Line, Page, Quality
 from docferry.model_store import ModelStore
-from docferry.reading_order import assemble_page
+from docferry.reading_order import LayoutBox, assemble_page
 from docferry.vision.images import Pixels, decode
 from docferry.vision.layout import LayoutDetector
 from docferry.vision.orientation import Orientation, OrientationClassifier, turned
@@ -17,7 +17,14 @@ from docferry.vision.quads import relative, size
 from docferry.vision.sessions import open_network
 from docferry_cloud.deep.lines import DeepLine
 from docferry_cloud.deep.reader import DeepReader
+from docferry_cloud.documents.files import FileKind, kind_of
+from docferry_cloud.documents.native_page import read_native
+from docferry_cloud.documents.office import read_office
+from docferry_cloud.documents.pdf import read_page
 from docferry_cloud.engine import Cancelled, Effort, check
+from docferry_cloud.excerpt import TABLE_SCORE, as_one_table, from_sheet, is_excerpt, is_wide, legible, on_sheet
+from docferry_cloud.tables.pages import with_tables
+from docferry_cloud.tables.reader import TableReader
 
 _LAYOUT = "layout-cdla"
 _ORIENTATION = "page-orientation"
@@ -31,11 +38,12 @@ _LINES_TRIED = 6
 
 @dataclass(frozen=True, slots=True)
 class PageReader:
-    """Orientation, layout boxes, text lines and reading order of a whole page. Safe to use from several threads."""
+    """Orientation, layout boxes, text lines, reading order and tables of a page. Safe to use from several threads."""
 
     reader: DeepReader
     layout: LayoutDetector
     orientation: OrientationClassifier
+    tables: TableReader
     layout_provenance: str
 
     @classmethod
@@ -47,7 +55,8 @@ class PageReader:
         """
         layout = LayoutDetector.of(open_network(store.path(_LAYOUT), threads=threads))
         orientation = OrientationClassifier.of(open_network(store.path(_ORIENTATION), threads=threads))
-        page_reader = cls(reader, layout, orientation, f"cloud:{_LAYOUT}@{store.sha256(_LAYOUT)[:6]}")
+        tables = TableReader.load(store, reader, threads=threads)
+        page_reader = cls(reader, layout, orientation, tables, f"cloud:{_LAYOUT}@{store.sha256(_LAYOUT)[:6]}")
         page_reader.warm_up()
         return page_reader
 
@@ -58,26 +67,59 @@ class PageReader:
         self.orientation.classify(blank)
 
     def read(self, data: bytes, effort: Effort, cancelled: Cancelled, number: int = 0) -> Page:
-        """Read an encoded picture of a page, or page `number` of one that holds several.
+        """Read a picture of a page, or page `number` of a file that holds several: TIFF, PDF, Office.
 
         Raises:
-            UnreadableImage, ImageTooLarge: It is no picture we read, or too large a one.
+            UnreadableImage, ImageTooLarge: It is no file we read, or too large a one.
+            InputError: The file is locked.
             EngineError: `cancelled` said True.
         """
-        image = decode(data, name="page", page=number)
+        kind = kind_of(data)
+        if kind is FileKind.PICTURE:
+            return self._read_picture(decode(data, name="page", page=number), effort, cancelled)
+        if kind is not FileKind.PDF:
+            return read_office(data, kind.value, number)
+        page = read_page(data, number)
+        check(cancelled)
+        if page.layer is None:
+            return self._read_picture(page.image, effort, cancelled)
+        return read_native(
+            page,
+            page.layer,
+            self.layout,
+            self.tables.structure,
+            self.reader,
+            cancelled,
+            provenance=self.layout_provenance,
+        )
+
+    def _read_picture(self, image: Pixels, effort: Effort, cancelled: Cancelled) -> Page:
         check(cancelled)
         image, turn = self._upright(image, cancelled)
         check(cancelled)
-        boxes = self.layout.detect(image)
+        boxes = self._layout(image)
         check(cancelled)
-        answers = self._lines(image, effort, cancelled)
-        height, width = image.shape[:2]
+        excerpt = is_excerpt(image)
+        shown = legible(image, self.reader.first.detect(image).quads) if excerpt else image
+        answers = self._lines(shown, effort, cancelled)
+        height, width = shown.shape[:2]
         lines = [
             Line("", a.text, relative(a.quad, width, height), a.score, a.confidence, self.reader.provenance)
             for a in answers
         ]
-        quality = _quality(image, turn, answers)
-        return assemble_page(width, height, boxes, lines, quality, provenance=self.layout_provenance)
+        quality = _quality(image, turn, answers, image.shape[0] / height)
+        height, width = image.shape[:2]
+        page = assemble_page(width, height, boxes, lines, quality, provenance=self.layout_provenance)
+        if excerpt and (table := as_one_table(page)) is not None:
+            table = with_tables(table, shown, self.tables, cancelled, reread=True, least_score=TABLE_SCORE)
+            return table if table.regions[0].html else page
+        return with_tables(page, shown, self.tables, cancelled, reread=True)
+
+    def _layout(self, image: Pixels) -> tuple[LayoutBox, ...]:
+        if not (is_excerpt(image) and is_wide(image)):
+            return self.layout.detect(image)
+        sheet, place = on_sheet(image)
+        return from_sheet(self.layout.detect(sheet), place)
 
     def _lines(self, image: Pixels, effort: Effort, cancelled: Cancelled) -> list[DeepLine]:
         if effort is Effort.FAST:
@@ -101,12 +143,13 @@ class PageReader:
         return sum(answer.score for answer in answers) / len(answers) if answers else 0.0
 
 
-def _quality(image: Pixels, turn: Orientation, answers: list[DeepLine]) -> Quality:
+def _quality(image: Pixels, turn: Orientation, answers: list[DeepLine], shrink: float) -> Quality:
+    """What the picture is like; `shrink` is its size for one of what the lines were read from."""
     grey = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
     scale = _SHARPNESS_SIDE / max(grey.shape)
     small = cv2.resize(grey, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
     dark, bright = np.percentile(small, (5, 95))
-    heights = [size(answer.quad)[1] for answer in answers]
+    heights = [size(answer.quad)[1] * shrink for answer in answers]
     return Quality(
         sharpness=float(cv2.Laplacian(small, cv2.CV_64F).var()),
         brightness=float(small.mean()) / 255,

@@ -124,6 +124,15 @@ class Service:
         """One analysis."""
         return await self._database.run(self._store.get, tenant, analysis_id=analysis_id, document_id=document_id)
 
+    async def stored(self, tenant: str, analysis_id: str) -> tuple[bytes, dict[str, bytes]] | None:
+        """The envelope of a tenant's analysis and its supplied parts; None once it is deleted.
+
+        Raises:
+            NotFound: No such analysis of this tenant.
+        """
+        await self.get(tenant, analysis_id, "")
+        return await self._database.run(self._store.envelope, analysis_id)
+
     async def page(self, tenant: str, limit: int, before: tuple[int, str] | None) -> list[AnalysisRow]:
         """Analyses, newest first."""
         return await self._database.run(self._store.page, tenant, limit, before)

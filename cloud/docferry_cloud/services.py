@@ -25,6 +25,7 @@ from docferry.v1 import subscription_service_pb2 as subscription_pb
 from docferry.v1 import subscription_service_pb2_grpc as subscription_grpc
 from docferry_cloud import resources
 from docferry_cloud.device_watch import Wanted
+from docferry_cloud.finished import asked, exported
 from docferry_cloud.identity import authenticate
 from docferry_cloud.rows import Caller
 from docferry_cloud.service import Service
@@ -171,9 +172,12 @@ class AnalysisServicer(_Authenticated, analysis_grpc.AnalysisServiceServicer):
                 first = False
 
     @streamed
-    def Ask(self, request: pb.AskRequest, context: Context) -> AsyncGenerator[pb.AskResponse, None]:
-        """Not in this release."""
-        raise _missing("Ask")
+    async def Ask(self, request: pb.AskRequest, context: Context) -> AsyncGenerator[pb.AskResponse, None]:
+        """Answer a question about a document."""
+        tenant = self._caller(context).tenant
+        async with aclosing(asked(self._service, tenant, request)) as pieces:
+            async for piece in pieces:
+                yield piece
 
     @answered
     async def Correct(self, request: pb.CorrectRequest, context: Context) -> pb.CorrectResponse:
@@ -181,9 +185,12 @@ class AnalysisServicer(_Authenticated, analysis_grpc.AnalysisServiceServicer):
         raise _missing("Correct")
 
     @streamed
-    def Export(self, request: pb.ExportRequest, context: Context) -> AsyncGenerator[pb.ExportResponse, None]:
-        """Not in this release."""
-        raise _missing("Export")
+    async def Export(self, request: pb.ExportRequest, context: Context) -> AsyncGenerator[pb.ExportResponse, None]:
+        """Give a document as a file."""
+        tenant = self._caller(context).tenant
+        async with aclosing(exported(self._service, tenant, request)) as pieces:
+            async for piece in pieces:
+                yield piece
 
 
 class DeviceServicer(_Authenticated, device_grpc.DeviceServiceServicer):

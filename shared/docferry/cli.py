@@ -26,6 +26,13 @@ _EXTRAS = {
     "httpx": "cloud",
     "grpc_health": "cloud",
     "grpc_reflection": "cloud",
+    "lxml": "cloud",
+    "openpyxl": "cloud",
+    "pypdfium2": "cloud",
+    "docx": "cloud",
+    "pptx": "cloud",
+    "reportlab": "cloud",
+    "xlsxwriter": "cloud",
 }
 """Which extra brings a module that a bare install does not have."""
 
@@ -43,6 +50,7 @@ def application() -> typer.Typer:
     app.command("submit")(client_commands.submit)
     app.command("watch")(client_commands.watch)
     app.command("get")(client_commands.get)
+    app.command("export")(client_commands.export)
     app.command("demo")(demo.demo)
     app.add_typer(model_commands.application(), name="models")
     for entry in metadata.entry_points(group=_GROUP):

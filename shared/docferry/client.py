@@ -52,6 +52,7 @@ _FINISHED = frozenset(
 )
 _INLINE_BYTES = 256 << 10
 _FIRST_PAUSE_S = 0.2
+_EXPORT_S = 300.0
 Answer = TypeVar("Answer", bound=Message)
 Progress = Callable[[int, int], None]
 """Called with bytes sent so far and bytes in all."""
@@ -177,6 +178,41 @@ class Client:
         if hashlib.sha256(data).digest() != part.sha256:
             raise Unavailable(f"part {part_id} did not come whole", remedy="ask again")
         return part, data
+
+    async def export(
+        self, analysis_id: str, kind: analysis_service_pb2.ExportRequest.Format.ValueType, *, version: int = 0
+    ) -> tuple[bytes, str]:
+        """An analysis as a file: its bytes and MIME type; `version` 0 is the newest.
+
+        Raises:
+            NotFound: No such analysis.
+            PixelsUnavailable: The format shows pages whose pixels are not with the service.
+        """
+        request = analysis_service_pb2.ExportRequest(analysis_id=analysis_id, format=kind, version=version)
+        pieces: list[bytes] = []
+        media_type = ""
+        async for response in self._stream(
+            f"{_ANALYSES}/Export", request, analysis_service_pb2.ExportResponse, within=_EXPORT_S
+        ):
+            media_type = media_type or response.media_type
+            pieces.append(response.data)
+        return b"".join(pieces), media_type
+
+    async def ask(self, analysis_id: str, question: str) -> analysis_pb2.Answer:
+        """Answer a question from the newest version; `answer` is empty where the document does not hold it.
+
+        Raises:
+            NotFound: No such analysis.
+            Conflict: Nothing has been read yet.
+        """
+        request = analysis_service_pb2.AskRequest(analysis_id=analysis_id, question=question)
+        answer = analysis_pb2.Answer(question=question)
+        async for response in self._stream(
+            f"{_ANALYSES}/Ask", request, analysis_service_pb2.AskResponse, within=UNARY_DEADLINE_S
+        ):
+            if response.HasField("answer"):
+                answer = response.answer
+        return answer
 
     async def delete(self, analysis_id: str) -> None:
         """Delete an analysis and all its data now."""

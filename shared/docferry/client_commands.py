@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,12 +14,21 @@ import typer
 from docferry import console, report
 from docferry.client import Client, finished
 from docferry.errors import ConfigurationError, DocferryError
-from docferry.v1 import analysis_pb2, envelope_pb2, event_pb2
+from docferry.v1 import analysis_pb2, analysis_service_pb2, envelope_pb2, event_pb2
 
 _EFFORTS = {
     "fast": envelope_pb2.EFFORT_FAST,
     "deep": envelope_pb2.EFFORT_DEEP,
     "auto": envelope_pb2.EFFORT_AUTO,
+}
+_FORMATS = {
+    "md": analysis_service_pb2.ExportRequest.FORMAT_MARKDOWN,
+    "json": analysis_service_pb2.ExportRequest.FORMAT_JSON,
+    "csv": analysis_service_pb2.ExportRequest.FORMAT_CSV,
+    "xlsx": analysis_service_pb2.ExportRequest.FORMAT_XLSX,
+    "html": analysis_service_pb2.ExportRequest.FORMAT_HTML,
+    "pdf": analysis_service_pb2.ExportRequest.FORMAT_PDF,
+    "content-list": analysis_service_pb2.ExportRequest.FORMAT_CONTENT_LIST,
 }
 _PACKERS = "docferry.packers"
 
@@ -35,6 +45,9 @@ def submit(
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the finished analysis.")] = False,
     within: Annotated[float, typer.Option("--within", help="Seconds to wait for one document.")] = 300.0,
     effort: Annotated[str, typer.Option("--effort", help="fast, deep or auto.")] = "auto",
+    ask: Annotated[
+        list[str] | None, typer.Option("--ask", help="A question about each document; may be repeated. Waits.")
+    ] = None,
     token: Token = "",
     ca: Ca = None,
     json: Json = False,
@@ -50,7 +63,8 @@ def submit(
             with console.progress() as bar:
                 task = bar.add_task("submitting", total=len(files))
                 for file in files:
-                    tree = await _submit_one(client, file, packer, _EFFORTS[effort], within if wait else 0.0)
+                    seconds = within if wait or ask else 0.0
+                    tree = await _submit_one(client, file, packer, _EFFORTS[effort], seconds, ask or ())
                     _show(tree, json)
                     good = good and tree["status"] not in {"failed", "cancelled"}
                     bar.advance(task)
@@ -94,12 +108,7 @@ def get(
 
     async def run() -> analysis_pb2.Analysis:
         async with Client.connect(to, token=token, ca=ca) as client:
-            try:
-                return await client.get(identifier)
-            except DocferryError as error:
-                if error.code != "NOT_FOUND":
-                    raise
-            return await client.get(document_id=identifier)
+            return await _found(client, identifier)
 
     tree = report.analysis("", asyncio.run(run()))
     _show(tree, json)
@@ -107,8 +116,54 @@ def get(
         raise typer.Exit(1)
 
 
+def export(
+    identifier: Annotated[str, typer.Argument(metavar="ID", help="An analysis id or a document id.")],
+    kind: Annotated[str, typer.Option("--format", help=f"One of: {', '.join(_FORMATS)}.")] = "md",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file to write; without one, standard output.")
+    ] = None,
+    version: Annotated[int, typer.Option("--version", help="The version to export; 0 is the newest.")] = 0,
+    to: To = "127.0.0.1:50051",
+    token: Token = "",
+    ca: Ca = None,
+) -> None:
+    """Write an analysis as a file: Markdown, JSON, tables as CSV or Excel, HTML, a searchable PDF."""
+    if kind not in _FORMATS:
+        raise ConfigurationError(f"--format {kind!r} is unknown", remedy=f"one of {', '.join(_FORMATS)}")
+
+    async def run() -> bytes:
+        async with Client.connect(to, token=token, ca=ca) as client:
+            found = await _found(client, identifier)
+            data, _ = await client.export(found.analysis_id, _FORMATS[kind], version=version)
+            return data
+
+    data = asyncio.run(run())
+    if output is None:
+        typer.get_binary_stream("stdout").write(data)
+        return
+    try:
+        output.write_bytes(data)
+    except OSError as error:
+        raise ConfigurationError(f"{output} cannot be written: {error.strerror}", remedy="name another file") from error
+
+
+async def _found(client: Client, identifier: str) -> analysis_pb2.Analysis:
+    """An analysis by its own id or its document's."""
+    try:
+        return await client.get(identifier)
+    except DocferryError as error:
+        if error.code != "NOT_FOUND":
+            raise
+    return await client.get(document_id=identifier)
+
+
 async def _submit_one(
-    client: Client, file: Path, packer: Any, effort: envelope_pb2.Effort.ValueType, within: float
+    client: Client,
+    file: Path,
+    packer: Any,
+    effort: envelope_pb2.Effort.ValueType,
+    within: float,
+    questions: Sequence[str] = (),
 ) -> dict[str, Any]:
     began = time.perf_counter()
     timings: dict[str, float] = {}
@@ -128,6 +183,9 @@ async def _submit_one(
             timings["event"] = (time.perf_counter() - began) * 1000
         elif not finished(analysis.state):
             analysis = await client.get(analysis.analysis_id)
+        if analysis.state == analysis_pb2.Analysis.STATE_SUCCEEDED and analysis.versions:
+            answers = [await client.ask(analysis.analysis_id, question) for question in questions]
+            analysis.versions[-1].interpretation.answers.extend(answers)
     except DocferryError as error:
         return report.failure(str(file), error)
     return report.analysis(str(file), analysis, timings=timings)

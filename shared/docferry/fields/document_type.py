@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 
 from docferry.fields.amounts import find_amounts
 from docferry.fields.folding import contains_any, fold, is_cjk
@@ -29,6 +30,9 @@ _RECEIPT = """
 """
 _SUMS = frozenset({Label.PAYABLE, Label.TOTAL, Label.INCLUSIVE})
 
+_TAIWAN_NUMBER = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}-?\d{8}(?!\d)")
+"""A uniform invoice's number: whatever else could not be read, a paper that carries one is a receipt."""
+
 _LONG_LINE = 40
 """Letters in a line of running text; a receipt's line rarely holds as many. A Chinese character counts as two."""
 
@@ -37,8 +41,8 @@ def classify(rows: tuple[Row, ...]) -> DocumentType:
     """The document's type, from its rows.
 
     A receipt or an invoice has a row for its sum and a word that such papers carry; or, where the sum was not read,
-    several such words and prices; or prices in every third row (every fifth beside one such word). A page of running
-    text is mostly long lines, and a stray "total 3.50" in it does not make it a receipt.
+    several such words and prices or a Taiwanese invoice's number; or prices in every third row (every fifth beside one
+    such word). A page of running text is mostly long lines, and a stray "total 3.50" in it does not make it a receipt.
     """
     if not rows:
         return DocumentType.PAGE
@@ -53,6 +57,7 @@ def classify(rows: tuple[Row, ...]) -> DocumentType:
     paper = (
         (summed and telling >= 1 and any(amounts))
         or (telling >= 3 and priced >= 2)
+        or (telling >= 2 and any(_TAIWAN_NUMBER.search(row.text) for row in rows))
         or (priced >= 2 and priced / len(rows) >= (0.2 if telling else 0.3) and share_of_prose < 0.05)
     )
     # Long lines weigh against it, unless the words leave no doubt.

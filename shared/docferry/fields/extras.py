@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from itertools import pairwise
 
 from docferry.document import Field
 from docferry.fields.amounts import CURRENCIES, plain_decimal
@@ -24,11 +25,14 @@ _NUMBER_LABELS = tuple(
         r"\bINV(?:OICE)?\s?\.?\s*[-_]?\s*(?:NO|NUMBER|NUM|N[O0])\b|\bINV(?:OICE)?\s*#"
         r"|\bRECHNUNGS?(?:NUMMER|-?NR)|\bFACTUURNUMMER|发票号码|票据号码",
         r"\b(?:RECEIPT|BILL)\s*(?:(?:NO|NUMBER)\b|#)|\bCASH BILL\b(?=\s*:)|小票号|单据号|流水号|单号",
+        r"\b(?:INVOICE|FACTUUR|RECHNUNG|FACTURE)\s(?=\s*[A-Z]{0,5}[-/]?\d+[-/]\d)",
         r"\bDOC(?:UMENT)?\.?\s*(?:(?:NO|NUMBER)\b|#)|\bSLIP\s*(?:NO\b)?(?=\s*[.:])",
     )
 )
 _NUMBER = re.compile(r"[\s.:#：\-\[]*((?=[A-Z0-9\-/#]*\d)[A-Z0-9]+(?:\s?[-/_]\s?[A-Z0-9]+)*)")
 _TAIWAN_NUMBER = re.compile(r"(?<![A-Z0-9])([A-Z]{2})-?(\d{8})(?!\d)")
+_BARE_NUMBER = re.compile(r"^#\s*((?=[A-Z0-9_\-/]*\d)[A-Z0-9]+(?:[-/_][A-Z0-9]+)*)$")
+_TITLE = re.compile(r"(?:TAX )?INVOICE|FACTUUR|RECHNUNG|FACTURE|RECEIPT")
 _TAIWAN_WORDS = re.compile(r"统一发票|电子发票")
 
 _NUMBER_SHARE = 0.95
@@ -52,6 +56,11 @@ def invoice_number_field(rows: tuple[Row, ...]) -> Field | None:
     for label in _NUMBER_LABELS:
         for value, pieces in _labelled_numbers(rows, label):
             return _field("invoice_number", value, "".join(value.split()), pieces, _NUMBER_SHARE)
+    for above, row in pairwise(rows):
+        titled = any(_TITLE.fullmatch(plain(piece.line.text).strip()) for piece in (*above.pieces, *row.pieces))
+        for piece in row.pieces if titled else ():
+            if match := _BARE_NUMBER.match(plain(piece.line.text).strip()):
+                return _field("invoice_number", match[1], match[1], [piece], _NUMBER_SHARE)
     if any(_TAIWAN_WORDS.search(plain(row.text)) for row in rows):
         for row in rows:
             for piece in row.pieces:

@@ -594,7 +594,9 @@ class ExportRequest(_message.Message):
         FORMAT_HTML: ExportRequest._Format.ValueType  # 5
         """HTML."""
         FORMAT_PDF: ExportRequest._Format.ValueType  # 6
-        """A searchable PDF."""
+        """A searchable PDF; FAILED_PRECONDITION if no picture of the pages is here."""
+        FORMAT_CONTENT_LIST: ExportRequest._Format.ValueType  # 7
+        """One flat list of blocks, as MinerU writes its content_list.json."""
 
     class Format(_Format, metaclass=_FormatEnumTypeWrapper):
         """A file format."""
@@ -612,7 +614,9 @@ class ExportRequest(_message.Message):
     FORMAT_HTML: ExportRequest.Format.ValueType  # 5
     """HTML."""
     FORMAT_PDF: ExportRequest.Format.ValueType  # 6
-    """A searchable PDF."""
+    """A searchable PDF; FAILED_PRECONDITION if no picture of the pages is here."""
+    FORMAT_CONTENT_LIST: ExportRequest.Format.ValueType  # 7
+    """One flat list of blocks, as MinerU writes its content_list.json."""
 
     ANALYSIS_ID_FIELD_NUMBER: _builtins.int
     FORMAT_FIELD_NUMBER: _builtins.int

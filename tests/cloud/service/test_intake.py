@@ -180,14 +180,14 @@ async def test_every_refusal_carries_its_reason(caller, reason_of, name, request
     }
 
 
-async def test_ask_and_export_are_refused_with_their_reason(caller, reason_of):
+async def test_ask_and_export_name_the_analysis_that_is_not_there(caller, reason_of):
     for call in (
-        caller._analysis.Ask(pb.AskRequest(), metadata=(("authorization", f"Bearer {caller.token}"),)),
+        caller._analysis.Ask(pb.AskRequest(question="?"), metadata=(("authorization", f"Bearer {caller.token}"),)),
         caller._analysis.Export(pb.ExportRequest(), metadata=(("authorization", f"Bearer {caller.token}"),)),
     ):
         with pytest.raises(grpc.aio.AioRpcError) as failure:
             await call.read()
-        assert reason_of(failure.value) == (grpc.StatusCode.UNIMPLEMENTED, "UNIMPLEMENTED")
+        assert reason_of(failure.value) == (grpc.StatusCode.NOT_FOUND, "NOT_FOUND")
 
 
 async def test_a_list_is_given_page_by_page_newest_first(caller, make_envelope):

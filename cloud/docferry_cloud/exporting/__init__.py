@@ -1,0 +1,1 @@
+"""Files made of a finished analysis: what the Export call gives."""

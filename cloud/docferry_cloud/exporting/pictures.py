@@ -1,0 +1,44 @@
+"""The pages of a document as pictures, from whatever reached the cloud about them."""
+
+from __future__ import annotations
+
+import cv2
+
+from docferry.document import Page
+from docferry.errors import PixelsUnavailable
+from docferry.vision.images import decode
+from docferry.vision.orientation import turned
+from docferry_cloud.documents.files import FileKind, kind_of
+from docferry_cloud.documents.pdf import read_page
+from docferry_cloud.engine import PageInput
+
+_QUALITY = 85
+
+
+def page_picture(given: PageInput, read: Page, number: int) -> bytes:
+    """A page as JPEG, upright: the sharpest picture of the whole of it.
+
+    Args:
+        given: What reached the cloud.
+        read: What was made of it.
+        number: Page number, from 0, for the error.
+
+    Raises:
+        PixelsUnavailable: No picture of the whole page is here.
+    """
+    data = given.image if given.image is not None else given.overview
+    kind = FileKind.PICTURE if data is None else kind_of(data)
+    if data is None or kind not in {FileKind.PICTURE, FileKind.PDF}:
+        raise PixelsUnavailable(
+            f"there is no picture of page {number + 1}",
+            remedy="ask the device for the page (RequestPart), or export another format",
+        )
+    own = given.image is not None
+    if kind is FileKind.PDF:
+        image = read_page(data, given.image_page).image
+    else:
+        image = decode(data, page=given.image_page if own else 0)
+    # An edge sends pages as it has prepared them; a file that went up as it is was turned by whoever read it.
+    if own and given.reading is None and read.quality.orientation:
+        image = turned(image, -read.quality.orientation % 360)
+    return cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])[1].tobytes()

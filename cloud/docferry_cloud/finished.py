@@ -1,0 +1,74 @@
+"""What is done with a finished analysis on a call: exporting it, and answering questions about it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+from docferry.errors import Conflict, InputError
+from docferry.v1 import analysis_pb2, envelope_pb2
+from docferry.v1 import analysis_service_pb2 as pb
+from docferry.wire import box_to_proto, document_from_proto
+from docferry_cloud import resources
+from docferry_cloud.engine import PageInput
+from docferry_cloud.exporting.export import File, export
+from docferry_cloud.interpreter import page_inputs
+from docferry_cloud.meaning import MAX_QUESTION, Found, answer
+from docferry_cloud.service import Service
+
+_PIECE = 256 * 1024
+
+
+async def exported(service: Service, tenant: str, request: pb.ExportRequest) -> AsyncGenerator[pb.ExportResponse, None]:
+    """The file in pieces; its MIME type comes with the first.
+
+    Raises:
+        NotFound: No such analysis of this tenant.
+        InputError: No such format or version.
+        PixelsUnavailable: The format shows pages whose pixels are not here.
+    """
+    row = await service.get(tenant, request.analysis_id, "")
+    stored = await service.stored(tenant, request.analysis_id)
+
+    def make() -> File:
+        pages: tuple[PageInput, ...] = ()
+        if stored is not None:
+            body, supplied = stored
+            pages = page_inputs(envelope_pb2.Envelope.FromString(body), supplied)
+        return export(resources.analysis(row), request.version, request.format, pages)
+
+    file = await asyncio.to_thread(make)
+    yield pb.ExportResponse(data=file.data[:_PIECE], media_type=file.media_type)
+    for start in range(_PIECE, len(file.data), _PIECE):
+        yield pb.ExportResponse(data=file.data[start : start + _PIECE])
+
+
+async def asked(service: Service, tenant: str, request: pb.AskRequest) -> AsyncGenerator[pb.AskResponse, None]:
+    """The answer from the newest version, with its evidence; an empty one where the document does not hold it.
+
+    Raises:
+        NotFound: No such analysis of this tenant.
+        InputError: The question is empty or too long.
+        Conflict: Nothing has been read yet.
+    """
+    row = await service.get(tenant, request.analysis_id, "")
+    question = request.question.strip()
+    if not question or len(question) > MAX_QUESTION:
+        raise InputError(
+            f"the question has {len(question)} characters",
+            remedy=f"ask something of 1 to {MAX_QUESTION} characters",
+            field="question",
+        )
+    analysis = resources.analysis(row)
+    if not analysis.versions:
+        raise Conflict("the document has not been read yet", remedy="ask again once the analysis has finished")
+    content = analysis.versions[-1].interpretation
+    found = await asyncio.to_thread(lambda: answer(document_from_proto(content.document), question))
+    yield pb.AskResponse(text=found.answer, answer=_message(found))
+
+
+def _message(found: Found) -> analysis_pb2.Answer:
+    message = analysis_pb2.Answer(question=found.question, answer=found.answer, confidence=found.confidence)
+    for place in found.evidence:
+        message.evidence.add(page=place.page, box=box_to_proto(place.box), line_id=place.line)
+    return message

@@ -1,0 +1,1 @@
+"""Tables in pages: their structure and the text of their cells."""
