@@ -120,7 +120,7 @@ class CloudServer:
         self._stopping = threading.Event()
         self._engine: Engine | None = None
         folder = settings.directory
-        self._database = Database(folder / "store.sqlite", min_free_bytes=settings.min_free_bytes)
+        self._database = Database(settings.database or folder / "store.sqlite", min_free_bytes=settings.min_free_bytes)
         self._log = EventLog(self._database)
         limits = Limits(settings.queue_limit, settings.tenant_limit, settings.retention_days)
         self._store = Store(self._database, self._log, limits)
@@ -132,7 +132,10 @@ class CloudServer:
         owner = f"cloud-{uuid.uuid4()}"
         self._work = WorkList(self._database, self._log, owner)
         self._workflows = Workflows(
-            folder / "workflows.sqlite", executor_id=owner, concurrency=settings.workers, body=self._interpret
+            settings.database or folder / "workflows.sqlite",
+            executor_id=owner,
+            concurrency=settings.workers,
+            body=self._interpret,
         )
         self._sweeper = Sweeper(
             store=self._store,

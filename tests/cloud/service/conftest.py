@@ -13,7 +13,7 @@ import struct
 import subprocess
 import uuid
 import zlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ import pytest
 import pytest_asyncio
 from google.protobuf.message import Message
 
+from benchmarks.postgres_server import postgres_server
 from docferry.channel import call_metadata, open_channel
 from docferry.document import Document, Line, Page, Reading, Region, RegionType
 from docferry.packing import pack_reading
@@ -201,10 +202,23 @@ def running():
     return _running
 
 
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Callable[[], str]]:
+    """Makes empty databases on a real PostgreSQL, and gives their URLs."""
+    with postgres_server(durable=False) as new_database:
+        yield new_database
+
+
+@pytest.fixture(scope="session", params=["sqlite", "postgres"])
+def database_url(request) -> Callable[[], str]:
+    """Gives the setting `data.database` of an empty store, of either kind: every promise holds on both."""
+    return request.getfixturevalue("postgres") if request.param == "postgres" else lambda: ""
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def service(tmp_path_factory) -> AsyncIterator[Running]:
+async def service(tmp_path_factory, database_url) -> AsyncIterator[Running]:
     """The module's server."""
-    async with _running(tmp_path_factory.mktemp("cloud")) as server:
+    async with _running(tmp_path_factory.mktemp("cloud"), database=database_url()) as server:
         yield server
 
 

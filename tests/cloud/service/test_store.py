@@ -73,8 +73,8 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path):
-    made = World(Database(tmp_path / "store.sqlite"))
+def world(tmp_path, database_url):
+    made = World(Database(database_url() or tmp_path / "store.sqlite"))
     yield made
     made.database.close()
 
