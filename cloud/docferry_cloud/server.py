@@ -26,6 +26,8 @@ from docferry.v1 import (
     subscription_service_pb2_grpc,
 )
 from docferry_cloud import webhook_format, webhooks
+from docferry_cloud.blob_list import BlobList
+from docferry_cloud.blobs import open_blobs
 from docferry_cloud.database import Database
 from docferry_cloud.device_watch import WantFeed
 from docferry_cloud.engine import Engine
@@ -123,7 +125,9 @@ class CloudServer:
         self._database = Database(settings.database or folder / "store.sqlite", min_free_bytes=settings.min_free_bytes)
         self._log = EventLog(self._database)
         limits = Limits(settings.queue_limit, settings.tenant_limit, settings.retention_days)
-        self._store = Store(self._database, self._log, limits)
+        blobs = open_blobs(settings.blobs, folder / "blobs", settings.blobs_endpoint)
+        blob_list = BlobList(self._database, blobs)
+        self._store = Store(self._database, self._log, blobs, limits)
         self._subscriptions = Subscriptions(self._database)
         self._wants = WantList(self._database, self._log, request_s=settings.request_s)
         self._feed = EventFeed(self._database, self._log, self._times.watch)
@@ -143,12 +147,15 @@ class CloudServer:
             work=self._work,
             wants=self._wants,
             workflows=self._workflows,
+            blobs=blob_list,
             retention_days=settings.retention_days,
             times=self._times.sweep,
         )
         self._service = Service(
             database=self._database,
             log=self._log,
+            blobs=blobs,
+            blob_list=blob_list,
             store=self._store,
             wants=self._wants,
             subscriptions=self._subscriptions,
@@ -217,7 +224,11 @@ class CloudServer:
         self._engine = engine
         await asyncio.to_thread(self._workflows.start)
         await self._database.run(lambda: self._sweeper.sweep(first=True))
-        self._loops += [self._loop("sweeper", self._sweep), self._loop("purge", self._purge)]
+        self._loops += [
+            self._loop("sweeper", self._sweep),
+            self._loop("blobs", self._move),
+            self._loop("purge", self._purge),
+        ]
         await self._set_health(health_pb2.HealthCheckResponse.SERVING)
         log.info("engine %s is loaded", engine.name)
 
@@ -230,6 +241,12 @@ class CloudServer:
         while True:
             await asyncio.sleep(self._times.sweep.sweep)
             await self._database.run(self._sweeper.sweep)
+
+    async def _move(self) -> None:
+        while True:
+            # Not on the store's threads: an object store may keep one waiting for long.
+            await asyncio.to_thread(self._sweeper.move_blobs)
+            await asyncio.sleep(self._times.sweep.sweep)
 
     async def _purge(self) -> None:
         while True:

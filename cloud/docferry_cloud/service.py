@@ -13,6 +13,8 @@ from docferry.v1 import analysis_service_pb2 as pb
 from docferry.v1 import device_service_pb2 as device_pb
 from docferry.v1 import envelope_pb2
 from docferry_cloud import intake
+from docferry_cloud.blob_list import BlobList
+from docferry_cloud.blobs import Blobs
 from docferry_cloud.database import Database, wall_clock
 from docferry_cloud.device_watch import Wanted, WantFeed
 from docferry_cloud.event_log import EventLog
@@ -45,6 +47,8 @@ class Service:
         *,
         database: Database,
         log: EventLog,
+        blobs: Blobs,
+        blob_list: BlobList,
         store: Store,
         wants: WantList,
         subscriptions: Subscriptions,
@@ -55,6 +59,8 @@ class Service:
     ) -> None:
         self._database = database
         self._log = log
+        self._blobs = blobs
+        self._blob_list = blob_list
         self._store = store
         self._wants = wants
         self._subscriptions = subscriptions
@@ -104,7 +110,7 @@ class Service:
             yield part, data
             return
         start = 0
-        while data := await self._database.run(piece, self._database, analysis_id, part_id, start):
+        while data := await self._database.run(piece, self._database, self._blobs, analysis_id, part_id, start):
             yield part, data
             start += len(data)
 
@@ -144,6 +150,7 @@ class Service:
     async def delete(self, tenant: str, analysis_id: str) -> None:
         """Delete an analysis with all its data."""
         await self._database.run(self._store.delete, tenant, analysis_id)
+        await self._database.run(self._blob_list.clear)
 
     async def subscribe(self, tenant: str, url: str, secret: str) -> tuple[SubscriptionRow, str]:
         """Add a webhook; gives it with its secret."""

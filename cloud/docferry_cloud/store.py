@@ -15,7 +15,8 @@ from google.rpc import status_pb2
 
 from docferry.errors import Conflict, EnvelopeError, NotFound, Overloaded
 from docferry.status import status_of
-from docferry_cloud import wanted
+from docferry_cloud import blob_list, wanted
+from docferry_cloud.blobs import Blobs
 from docferry_cloud.database import Clock, Database, wall_clock
 from docferry_cloud.event_log import EventLog, Happening
 from docferry_cloud.rows import (
@@ -71,10 +72,17 @@ COLUMNS = (
 
 
 class Store:
-    """Analyses in one database."""
+    """Analyses in one database.
 
-    def __init__(self, database: Database, log: EventLog, limits: Limits, clock: Clock = wall_clock) -> None:
+    Args:
+        blobs: Where large parts have gone.
+    """
+
+    def __init__(
+        self, database: Database, log: EventLog, blobs: Blobs, limits: Limits, clock: Clock = wall_clock
+    ) -> None:
         self._database = database
+        self._blobs = blobs
         self._log = log
         self._limits = limits
         self._clock = clock
@@ -191,7 +199,11 @@ class Store:
         return [row.analysis_id for row in rows]
 
     def envelope(self, analysis_id: str) -> tuple[bytes, dict[str, bytes]] | None:
-        """The envelope's bytes and the supplied parts' by id; None if the analysis was deleted."""
+        """The envelope's bytes and the supplied parts' by id; None if the analysis was deleted.
+
+        Raises:
+            Unavailable: The object store is away.
+        """
         supplied: dict[str, list[bytes]] = {}
         with self._database.read() as connection:
             query = sa.select(envelopes.c.body).where(envelopes.c.analysis_id == analysis_id)
@@ -201,6 +213,12 @@ class Store:
             pieces = sa.select(chunks.c.part_id, chunks.c.data).where(chunks.c.analysis_id == analysis_id)
             for part_id, data in connection.execute(pieces.order_by(chunks.c.part_id, chunks.c.start)):
                 supplied.setdefault(part_id, []).append(data)
+            stored = blob_list.names(connection, analysis_id)
+        for part_id, name in stored.items():
+            whole = self._blobs.get(name)
+            if whole is None:
+                return None
+            supplied[part_id] = [whole]
         return body, {part_id: b"".join(data) for part_id, data in supplied.items()}
 
     def asked(self, analysis_id: str) -> tuple[WantRow, ...]:
@@ -263,6 +281,7 @@ class Store:
         request = sa.select(*named, sa.literal(until, sa.BigInteger)).where(this)
         columns = ["tenant", "device", "request_id", "expire_time"]
         connection.execute(tombstones.insert().from_select(columns, request))
+        blob_list.release(connection, row.tenant, row.analysis_id, self._clock())
         connection.execute(analyses.delete().where(this))
         # What was unfinished never will be: those who wait for a final state must hear one.
         state = State.CANCELLED if row.state in OPEN_STATES else row.state

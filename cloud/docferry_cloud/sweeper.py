@@ -10,6 +10,7 @@ import logging
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from docferry_cloud.blob_list import BlobList
 from docferry_cloud.database import Clock, wall_clock
 from docferry_cloud.event_log import EventLog
 from docferry_cloud.store import MICROSECONDS, Store
@@ -43,6 +44,7 @@ class Sweeper:
         work: WorkList,
         wants: WantList,
         workflows: Workflows,
+        blobs: BlobList,
         retention_days: int,
         times: SweepTimes | None = None,
         clock: Clock = wall_clock,
@@ -52,6 +54,7 @@ class Sweeper:
         self._work = work
         self._wants = wants
         self._workflows = workflows
+        self._blobs = blobs
         self._retention = retention_days * 86400 * MICROSECONDS
         self.times = times or SweepTimes()
         self._clock = clock
@@ -79,6 +82,13 @@ class Sweeper:
                 self._workflows.renew(analysis_id)
             elif stage is Stage.RUNNING and executor not in living:
                 self._workflows.resume(analysis_id)
+
+    def move_blobs(self) -> None:
+        """Move large parts out of the database, and delete objects that nobody holds."""
+        while self._blobs.move():
+            pass
+        while self._blobs.clear():
+            pass
 
     def purge(self) -> None:
         """Fail what waits for its parts in vain; delete results and events past the retention, and workflows over."""
