@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from docferry.document import Document, Field, RegionType, with_fields
+from docferry.confidence.estimates import reread_confidence
+from docferry.document import Document, Field, Page, RegionType, with_fields
 from docferry.fields import DocumentType, classify, extract_fields, find_rows
 from docferry.markdown import joined, render
 from docferry_cloud.engine import AskingEngine, Effort, Engine, PageInput, Want
@@ -42,9 +43,20 @@ def interpret(
         EngineError: The engine failed, or `cancelled` said True.
         InputError: The pixels that were sent cannot be used.
     """
-    read = Document(tuple(engine.read(page, effort, cancelled) for page in pages))
+    read = Document(tuple(_judged(engine.read(page, effort, cancelled), page.reading) for page in pages))
     document = with_fields(read, extract_fields(read))
     return Interpretation(document, render(document), summarise(document), _wants(pages, read, engine))
+
+
+def _judged(read: Page, given: Page | None) -> Page:
+    """The page with a confidence for every region whose lines have one, new readings included."""
+    before = {region.id: region for region in given.regions} if given is not None else {}
+    return replace(
+        read,
+        regions=tuple(
+            replace(region, confidence=reread_confidence(region, before.get(region.id))) for region in read.regions
+        ),
+    )
 
 
 def summarise(document: Document) -> str:

@@ -21,8 +21,9 @@ from docferry_cloud.pipeline_geometry import within
 SHARPER = 1.25
 """A picture with fewer pixels than this many times those that were read shows nothing new."""
 
-TALL = 40.0
-"""Pixels of line height beyond which the recogniser, whose input is 48 pixels tall, gains nothing."""
+TALL = 24.0
+"""Pixels of line height beyond which nothing more is repaired: so the edge's table of prices says, which is measured
+(`benchmarks.fit_prices`: of wrong lines as many are repaired at 24 pixels as at 32)."""
 
 READABLE = 16.0
 """Pixels of line height from which on a picture of a region can be read."""
@@ -102,7 +103,7 @@ def _lines(page: Page, shown: Sequence[Shown], original: float, target_risk: flo
     seen = [line for line in page.lines if _sharpest(line.box, shown)]
     for line in (*in_doubt(unseen, target_risk + _ROUNDING), *in_doubt(seen, target_risk)):
         tall = _height(line, page)
-        scale = min(original, max(1.0, TALL / tall))
+        scale = min(original, TALL / tall)
         if scale < SHARPER * _sharpest(line.box, shown):
             continue
         box = _margin(line.box, page)
@@ -121,7 +122,7 @@ def _regions(
         tall = _text_height(region, page)
         # Without a line to measure the prepared page itself is the measure.
         readable = seen * tall >= READABLE if tall else seen >= 1.0 / SHARPER
-        scale = min(original, max(1.0, TALL / tall) if tall else 1.0)
+        scale = min(original, TALL / tall if tall else 1.0)
         if not readable and scale >= SHARPER * seen:
             # A whole region weighs more than any line that might be read anew.
             why = f"{region.type.value} region without pixels that can be read"

@@ -108,8 +108,8 @@ def prepare(
         ImageTooLarge: It exceeds the limits.
     """
     settings = settings or PrepareSettings()
-    pixels = decode(frame.data, limits=settings.limits, name=frame.name, enough=settings.longest, page=frame.page)
-    shot = Shot(bounded(pixels, settings.longest))
+    # Nothing but the shot may hold pixels here: a page that is turned would be in memory twice from then on.
+    shot = Shot(_decoded(frame, settings))
     for step in steps(classifier):
         shot = step(shot)
     return PageImage(shot.pixels, shot.quality, frame.name, shot.to_frame)
@@ -126,6 +126,13 @@ def steps(classifier: OrientationClassifier | None) -> tuple[Step, ...]:
         deskew,
         measure,
         brighten,
+    )
+
+
+def _decoded(frame: Frame, settings: PrepareSettings) -> Pixels:
+    longest = settings.longest
+    return bounded(
+        decode(frame.data, limits=settings.limits, name=frame.name, enough=longest, page=frame.page), longest
     )
 
 

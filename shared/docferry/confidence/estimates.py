@@ -81,9 +81,27 @@ def region_confidence(region: Region, calibration: Calibration) -> float:
     A region made from lines that no layout box held has no box to be wrong about; one without lines has only its box.
     """
     placed = read_off(calibration.layout, region.score) if calibration.layout and region.score > 0 else 1.0
+    return placed * read_share(region)
+
+
+def reread_confidence(region: Region, before: Region | None) -> float | None:
+    """A region's confidence after its lines were read again, or for the first time.
+
+    How sure its box and type are stays what it was `before`, in the reading that this one was built on; without one
+    there is no calibrated score of the box, and the text alone counts. None if no line has a confidence.
+    """
+    if all(line.confidence is None for line in region.lines):
+        return region.confidence
+    share = 0.0 if before is None or before.confidence is None else read_share(before)
+    placed = min(1.0, before.confidence / share) if before is not None and before.confidence and share else 1.0
+    return placed * read_share(region)
+
+
+def read_share(region: Region) -> float:
+    """Expected share of a region's characters that stand in lines read right, 0..1; 1 of a region without lines."""
     weights = [max(1, len(line.text)) for line in region.lines]
     read = sum(weight * (line.confidence or 0.0) for weight, line in zip(weights, region.lines, strict=True))
-    return placed * (read / sum(weights) if weights else 1.0)
+    return read / sum(weights) if weights else 1.0
 
 
 def page_confidence(page: Page, calibration: Calibration) -> float:

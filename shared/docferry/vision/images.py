@@ -43,6 +43,14 @@ WEBP_MAX_SIDE = 16383
 _REMEDY_FORMAT = f"give a photo or scan in one of: {', '.join(FORMATS)}"
 _REMEDY_DAMAGED = "take the picture or copy the file again"
 _EXIF_ORIENTATION = 0x0112
+_STRIP = 256
+_JPEG_SCAN, _JPEG_END = b"\xff\xda", b"\xff\xd9"
+_JPEG_READING = {
+    1: cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION,
+    2: cv2.IMREAD_REDUCED_COLOR_2 | cv2.IMREAD_IGNORE_ORIENTATION,
+    4: cv2.IMREAD_REDUCED_COLOR_4 | cv2.IMREAD_IGNORE_ORIENTATION,
+    8: cv2.IMREAD_REDUCED_COLOR_8 | cv2.IMREAD_IGNORE_ORIENTATION,
+}
 # TIFF 6.0, NewSubfileType: bit 0 says "reduced resolution of another image", bit 2 "transparency mask".
 _SUBFILE_TYPE = 254
 _NO_PAGE = 0b101
@@ -104,8 +112,11 @@ def decode(
         if page:
             picture.seek(_page_frames(picture, page + 1)[page])
         _check_pixels(picture, limits, name)
-        if enough is not None and picture.format == "JPEG":
-            picture.draft(None, _draft_size(picture.size, enough))
+        if picture.format == "JPEG":
+            reduction = 1 if enough is None else _reduction(picture.size, enough)
+            if (pixels := _whole_jpeg(data, picture, reduction)) is not None:
+                return _upright(pixels, _orientation(picture))
+            picture.draft(None, (max(1, picture.width // reduction), max(1, picture.height // reduction)))
         picture.load()
         return _upright(_bgr(picture, name), _orientation(picture))
 
@@ -260,10 +271,28 @@ def _check_pixels(picture: Image.Image, limits: ImageLimits, name: str) -> None:
         )
 
 
-def _draft_size(size: tuple[int, int], enough: int) -> tuple[int, int]:
-    """Pillow's draft picks the greatest power of two that keeps both sides at least this long."""
-    scale = min(1.0, enough / max(size))
-    return max(1, int(size[0] * scale)), max(1, int(size[1] * scale))
+def _reduction(size: tuple[int, int], enough: int) -> int:
+    """The greatest of the powers of two a JPEG can be reduced by that keeps its long side at least `enough`."""
+    return next((by for by in (8, 4, 2) if max(size) >= by * enough), 1)
+
+
+def _whole_jpeg(data: bytes, picture: Image.Image, reduction: int) -> Pixels | None:
+    """The pixels of a grey or colour JPEG that is all there, straight from OpenCV; None leaves the file to Pillow.
+
+    Both use the same library and give the same pixels, but Pillow's own copy takes four bytes a pixel and is then
+    copied. OpenCV fills in what a cut-short file lacks without saying so: so the last scan must have its end (within
+    one, 0xFF is followed by 0x00 or a restart marker alone), and for anything else Pillow finds the words.
+    """
+    if picture.mode not in ("L", "RGB") or data.rfind(_JPEG_END) <= data.rfind(_JPEG_SCAN):
+        return None
+    try:
+        pixels = cv2.imdecode(np.frombuffer(data, dtype=np.uint8), _JPEG_READING[reduction])
+    except cv2.error:
+        return None
+    expected = -(-picture.height // reduction), -(-picture.width // reduction), 3
+    if pixels is None or pixels.shape != expected:
+        return None
+    return np.asarray(pixels, dtype=np.uint8)
 
 
 def _orientation(picture: Image.Image) -> int:
@@ -288,24 +317,27 @@ def _upright(image: Pixels, orientation: int) -> Pixels:
 
 
 def _bgr(picture: Image.Image, name: str) -> Pixels:
-    mode = picture.mode
-    if mode == "F":
+    """The picture's pixels, a strip of rows at a time: Pillow's own copy is as much memory as a page may cost once."""
+    if picture.mode == "F":
         raise UnreadableImage(
             f"{name}: its pixels are floating-point numbers", remedy="save it with 8 bits per channel", file=name
         )
-    if mode.startswith("I"):
-        return cv2.cvtColor(_eight_bits(np.asarray(picture)), cv2.COLOR_GRAY2BGR).astype(np.uint8, copy=False)
+    width, height = picture.size
+    # 16-bit and 32-bit integer grey counts by its high byte; Pillow's own conversion would clip at 255.
+    shift = 8 if picture.mode.startswith("I") and int(np.max(picture.getextrema())) > 255 else 0
+    pixels = np.empty((height, width, 3), dtype=np.uint8)
+    for top in range(0, height, _STRIP):
+        bottom = min(height, top + _STRIP)
+        pixels[top:bottom] = _strip(picture.crop((0, top, width, bottom)), shift)
+    return pixels
+
+
+def _strip(picture: Image.Image, shift: int) -> Pixels:
+    if picture.mode.startswith("I"):
+        wide = np.asarray(picture).astype(np.int64) >> shift
+        return np.asarray(cv2.cvtColor(np.clip(wide, 0, 255).astype(np.uint8), cv2.COLOR_GRAY2BGR), dtype=np.uint8)
     if picture.has_transparency_data:
         rgba = picture.convert("RGBA")
-        paper = Image.new("RGBA", rgba.size, "white")
-        picture = Image.alpha_composite(paper, rgba)
+        picture = Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba)
     rgb = picture if picture.mode == "RGB" else picture.convert("RGB")
-    return cv2.cvtColor(np.asarray(rgb), cv2.COLOR_RGB2BGR).astype(np.uint8, copy=False)
-
-
-def _eight_bits(grey: npt.NDArray[Any]) -> Pixels:
-    """16-bit and 32-bit integer grey by its high byte; Pillow's own conversion would clip at 255."""
-    wide = grey.astype(np.int64, copy=False)
-    if int(wide.max(initial=0)) > 255:
-        wide = wide >> 8
-    return np.clip(wide, 0, 255).astype(np.uint8)
+    return np.asarray(cv2.cvtColor(np.asarray(rgb), cv2.COLOR_RGB2BGR), dtype=np.uint8)

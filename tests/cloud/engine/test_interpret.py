@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from docferry.document import Document, Field, Line, Page, Region, RegionType
@@ -59,6 +61,14 @@ def test_every_page_is_read_and_the_fields_are_found():
 def test_the_same_pages_give_the_same_interpretation():
     first, second = (interpret([PageInput(reading=RECEIPT)], Echo(), Effort.AUTO, lambda: False) for _ in range(2))
     assert first == second
+
+
+def test_every_region_whose_lines_have_a_confidence_gets_one():
+    (region,) = RECEIPT.regions
+    sure = replace(RECEIPT, regions=(replace(region, lines=tuple(replace(x, confidence=0.9) for x in region.lines)),))
+    for reading, expected in ((sure, pytest.approx(0.9)), (RECEIPT, None)):
+        result = interpret([PageInput(reading=reading)], Echo(), Effort.AUTO, lambda: False)
+        assert result.document.pages[0].regions[0].confidence == expected
 
 
 def test_a_cancelled_document_is_not_interpreted():

@@ -34,7 +34,7 @@ def test_the_riskiest_lines_are_asked_for_until_the_rest_meets_the_target():
     assert first.box[1] < 0.45 < first.box[3]
     assert second.box[1] < 0.55 < second.box[3]
     assert "1 lines stay in doubt, 0.70" in first.why
-    assert first.scale == 1.0
+    assert first.scale == pytest.approx(24 / 30)
 
 
 def test_nothing_is_asked_for_that_is_sure_uncalibrated_or_of_which_no_target_is_stated():
@@ -48,7 +48,7 @@ def test_what_was_read_as_sharp_as_the_original_is_not_asked_for_again():
     made = page(line(1, 0.2))
     crop = (0.05, 0.03, 0.95, 0.09)
     assert asked(made, [Shown(crop, 1.0)]) == ()
-    assert len(asked(made, [Shown(crop, 0.5)])) == 1
+    assert len(asked(made, [Shown(crop, 0.4)])) == 1
     assert len(asked(made, [Shown((0.05, 0.03, 0.5, 0.09), 1.0)])) == 1
 
 
@@ -61,12 +61,12 @@ def test_doubt_about_what_was_read_again_asks_for_nothing_that_the_edge_had_acce
     assert asked(page(line(1, 1 - 0.02 - 1 / 600), line(2, 1 - 0.02 - 1 / 600))) == ()
 
 
-def test_small_print_is_asked_for_sharper_as_far_as_the_original_goes():
+def test_small_print_is_asked_for_sharper_as_far_as_the_original_goes_and_pays():
     small = page(line(1, 0.2, height=0.01))
-    (want,) = asked(small, [Shown(WHOLE, 1.0)], original=2.0)
-    assert want.scale == pytest.approx(2.0)
+    (want,) = asked(small, [Shown(WHOLE, 1.0)], original=1.4)
+    assert want.scale == pytest.approx(1.4)
     (want,) = asked(small, [Shown(WHOLE, 1.0)], original=8.0)
-    assert want.scale == pytest.approx(40 / 15)
+    assert want.scale == pytest.approx(24 / 15)
     assert asked(page(line(1, 0.2, height=0.03)), [Shown(WHOLE, 1.0)], original=8.0) == ()
 
 

@@ -13,6 +13,7 @@ from docferry.confidence.estimates import (
     field_traits,
     page_confidence,
     region_confidence,
+    reread_confidence,
     with_confidence,
     with_field_confidence,
 )
@@ -68,6 +69,19 @@ def test_a_doubtful_layout_box_makes_its_region_doubtful() -> None:
     assert 0.4 < (unsure.confidence or 0.0) / (sure.confidence or 1.0) < 0.5
     without_box = replace(sure, score=0.0)
     assert region_confidence(without_box, NEW) == pytest.approx(sure.confidence or 0.0)
+
+
+def test_a_region_read_again_keeps_the_doubt_about_its_box_and_gains_by_its_lines() -> None:
+    before = with_confidence(Document((page(region_score=0.3),)), NEW)[0].pages[0].regions[0]
+    assert reread_confidence(before, before) == pytest.approx(before.confidence or 0.0)
+    sure = replace(before, lines=tuple(replace(line, confidence=1.0) for line in before.lines))
+    assert reread_confidence(sure, before) == pytest.approx(0.5)
+    assert reread_confidence(replace(sure, confidence=None), None) == pytest.approx(1.0)
+
+
+def test_a_region_whose_lines_have_no_confidence_gets_none() -> None:
+    (region,) = page().regions
+    assert reread_confidence(region, None) is None
 
 
 @pytest.mark.parametrize("calibration", [OLD, NEW])

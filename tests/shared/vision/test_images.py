@@ -110,6 +110,41 @@ def test_a_huge_jpeg_is_reduced_while_decoding_but_stays_large_enough():
     assert decode(data, enough=1500).shape == (1000, 2000, 3)
 
 
+@given(
+    size=st.tuples(st.integers(17, 90), st.integers(17, 90)),
+    grey=st.booleans(),
+    progressive=st.booleans(),
+    subsampling=st.integers(0, 2),
+    enough=st.none() | st.integers(1, 90),
+)
+@settings(deadline=None)
+def test_a_jpeg_has_the_same_pixels_whoever_decodes_it(size, grey, progressive, subsampling, enough):
+    noise = np.random.default_rng(5).integers(0, 255, (*size, 3), dtype=np.uint8)
+    source = Image.fromarray(noise).convert("L" if grey else "RGB")
+    options = {} if grey else {"subsampling": subsampling}
+    data = saved(source, "JPEG", quality=80, progressive=progressive, **options)
+    pixels = decode(data, enough=enough)
+    with Image.open(io.BytesIO(data)) as other:
+        reduction = -(-max(size) // max(pixels.shape))
+        other.draft(None, (max(1, other.width // reduction), max(1, other.height // reduction)))
+        expected = np.asarray(other.convert("RGB"))[:, :, ::-1]
+    assert enough is None or max(pixels.shape[:2]) >= min(enough, max(size))
+    np.testing.assert_array_equal(pixels, expected)
+
+
+@given(kept=st.floats(0.0, 1.0, exclude_max=True), progressive=st.booleans(), thumbnail=st.booleans())
+@settings(deadline=None)
+def test_a_jpeg_cut_anywhere_is_whole_or_an_error(kept, progressive, thumbnail):
+    noise = np.random.default_rng(7).integers(0, 255, (60, 80, 3), dtype=np.uint8)
+    inside = saved(Image.fromarray(noise[:8, :8]), "JPEG") if thumbnail else b""
+    data = saved(Image.fromarray(noise), "JPEG", progressive=progressive, exif=b"Exif\x00\x00" + inside)
+    try:
+        pixels = decode(data[: int(len(data) * kept)])
+    except UnreadableImage:
+        return
+    np.testing.assert_array_equal(pixels, decode(data))
+
+
 def test_an_empty_file_is_named():
     with pytest.raises(UnreadableImage, match=r"a\.jpg: the file is empty") as caught:
         decode(b"", name="a.jpg")
