@@ -13,17 +13,14 @@ from docferry.v1 import analysis_service_pb2 as pb
 from docferry.v1 import device_service_pb2 as device_pb
 from docferry.v1 import envelope_pb2
 from docferry_cloud import intake
-from docferry_cloud.blob_list import BlobList
-from docferry_cloud.blobs import Blobs
-from docferry_cloud.database import Database, wall_clock
+from docferry_cloud.core import Core
+from docferry_cloud.database import wall_clock
 from docferry_cloud.device_watch import Wanted, WantFeed
-from docferry_cloud.event_log import EventLog
 from docferry_cloud.rows import AnalysisRow, Caller
 from docferry_cloud.schema import State
-from docferry_cloud.store import Store
 from docferry_cloud.subscriptions import SubscriptionRow, Subscriptions
 from docferry_cloud.supply import Progress, check_chunk, find_part, piece, supply
-from docferry_cloud.want_list import WantList, refusal, wish
+from docferry_cloud.want_list import refusal, wish
 from docferry_cloud.watch import Beat, EventFeed, Told
 
 log = logging.getLogger(__name__)
@@ -44,25 +41,20 @@ class Service:
 
     def __init__(
         self,
+        core: Core,
         *,
-        database: Database,
-        log: EventLog,
-        blobs: Blobs,
-        blob_list: BlobList,
-        store: Store,
-        wants: WantList,
         subscriptions: Subscriptions,
         feed: EventFeed,
         want_feed: WantFeed,
         enqueue: Callable[[str], None],
         again: Callable[[str], bool],
     ) -> None:
-        self._database = database
-        self._log = log
-        self._blobs = blobs
-        self._blob_list = blob_list
-        self._store = store
-        self._wants = wants
+        self._database = core.database
+        self._log = core.log
+        self._blobs = core.blobs
+        self._blob_list = core.blob_list
+        self._store = core.store
+        self._wants = core.wants
         self._subscriptions = subscriptions
         self._feed = feed
         self._want_feed = want_feed

@@ -13,9 +13,9 @@ from typing import Any
 import sqlalchemy as sa
 from google.rpc import status_pb2
 
-from docferry.errors import Conflict, EnvelopeError, NotFound, Overloaded
+from docferry.errors import Conflict, EnvelopeError, NotFound, Overloaded, TooLate
 from docferry.status import status_of
-from docferry_cloud import blob_list, wanted
+from docferry_cloud import blob_list, places, wanted
 from docferry_cloud.blobs import Blobs
 from docferry_cloud.database import Clock, Database, wall_clock
 from docferry_cloud.event_log import EventLog, Happening
@@ -68,6 +68,7 @@ COLUMNS = (
     analyses.c.update_time,
     analyses.c.expire_time,
     analyses.c.attempts,
+    analyses.c.deadline,
 )
 
 
@@ -198,6 +199,21 @@ class Store:
             self._log.announce()
         return [row.analysis_id for row in rows]
 
+    def lapse(self, limit: int = 100) -> int:
+        """Fail at most `limit` analyses whose callers wait no longer and whose work was not begun; gives how many."""
+        waiting = analyses.c.state.in_((State.PENDING, State.AWAITING_PARTS))
+        now = self._clock()
+        query = sa.select(*COLUMNS).where(waiting, analyses.c.deadline <= now).limit(limit)
+        with self._database.read() as connection:
+            if connection.execute(query.limit(1)).first() is None:
+                return 0
+        with self._database.write() as connection:
+            rows = [AnalysisRow(**row) for row in connection.execute(query).mappings()]
+            for row in rows:
+                fail(connection, self._log, row, status_of(too_late()), now)
+        self._log.announce()
+        return len(rows)
+
     def envelope(self, analysis_id: str) -> tuple[bytes, dict[str, bytes]] | None:
         """The envelope's bytes and the supplied parts' by id; None if the analysis was deleted.
 
@@ -265,8 +281,12 @@ class Store:
                 expire_time=now + self._limits.retention_days * 86400 * MICROSECONDS,
                 attempts=0,
                 lease_until=now + DIRECT_LEASE_S * MICROSECONDS,
+                lane=new.lane,
+                deadline=None if new.within_s is None else now + int(new.within_s * MICROSECONDS),
             )
         )
+        if state is State.PENDING:
+            places.assign(connection, analysis_id)
         connection.execute(envelopes.insert().values(analysis_id=analysis_id, body=new.body))
         if new.announced:
             rows = [_part_values(analysis_id, position, part) for position, part in enumerate(new.announced)]
@@ -344,6 +364,14 @@ def not_found(name: str) -> NotFound:
         f"there is no analysis {shown!r}",
         remedy="check the id; results are deleted when their time is over",
         analysis_id=shown,
+    )
+
+
+def too_late() -> TooLate:
+    """The error of an analysis that nobody waits for any more."""
+    return TooLate(
+        "it could not be begun within the time that the caller gave it",
+        remedy="submit it again under a new request id, with more time or when there is less to do",
     )
 
 

@@ -66,6 +66,8 @@ class Sweeper:
         """
         self._work.announce_alive(self.times.lease)
         self._wants.lapse()
+        while self._store.lapse():
+            pass
         taken, lost = self._work.take_over(), self._work.recover()
         if taken or lost:
             log.warning("set back %d analyses of processes that are gone, %d of our own", taken, lost)

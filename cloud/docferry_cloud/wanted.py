@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from docferry.v1 import analysis_pb2 as pb
 from docferry.v1 import envelope_pb2 as envelope_pb
+from docferry_cloud import places
 from docferry_cloud.rows import AnalysisRow, WantRow
 from docferry_cloud.schema import State, WantState, analyses, chunks, parts, wants
 
@@ -109,6 +110,7 @@ def resume(connection: sa.Connection, row: AnalysisRow, *, now: int, lease_until
         return False
     change = analyses.update().where(analyses.c.analysis_id == row.analysis_id)
     connection.execute(change.values(state=State.PENDING, update_time=now, lease_until=lease_until))
+    places.assign(connection, row.analysis_id)
     return True
 
 

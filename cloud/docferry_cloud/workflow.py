@@ -22,7 +22,7 @@ from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
-from dbos import DBOS, DBOSConfig, SetWorkflowID, WorkflowHandle, _dbos
+from dbos import DBOS, DBOSConfig, SetEnqueueOptions, SetWorkflowID, WorkflowHandle, _dbos
 
 from docferry.errors import Conflict
 from docferry_cloud.dialects import postgres_url
@@ -53,10 +53,20 @@ class Workflows:
         executor_id: Unique to this process.
         concurrency: Workflows that run at once in this process; 0 only enqueues.
         body: Does the work of one analysis; its errors are its own affair.
+        turn: Gives an analysis's place in the queue, from 1: the lower the sooner. Without it all come as they come.
     """
 
-    def __init__(self, place: Path | str, *, executor_id: str, concurrency: int, body: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        place: Path | str,
+        *,
+        executor_id: str,
+        concurrency: int,
+        body: Callable[[str], None],
+        turn: Callable[[str], int] = lambda _: 1,
+    ) -> None:
         self._place = place
+        self._turn = turn
         self._executor_id = executor_id
         self._concurrency = concurrency
         self._body = body
@@ -109,7 +119,7 @@ class Workflows:
         """Put an analysis into the queue; one that is there already stays as it is."""
         if self._workflow is None:
             return
-        with SetWorkflowID(analysis_id):
+        with SetWorkflowID(analysis_id), SetEnqueueOptions(priority=self._turn(analysis_id)):
             handle: WorkflowHandle[str] = DBOS.enqueue_workflow(_QUEUE, self._workflow, analysis_id)
         log.debug("enqueued %s", handle.workflow_id)
 

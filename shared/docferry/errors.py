@@ -19,6 +19,7 @@ DocferryError                     code, reason, remedy; `retryable` says whether
 ├── Overloaded                    a bounded queue is full; try again after `retry_after` seconds
 ├── StorageFull                   the disk or the stated ceiling is reached; nothing was taken
 ├── Unavailable                   the other end cannot be reached
+├── TooLate                       the caller's own deadline passed before the work was begun
 └── EngineError                   the engine failed on this document
     └── ReaderStopped             the edge's reader died, hung or outgrew its memory while reading it
 """
@@ -165,6 +166,12 @@ class Unavailable(DocferryError):
 
     code = "UNAVAILABLE"
     retryable = True
+
+
+class TooLate(DocferryError):
+    """The caller's own deadline passed before the work was begun."""
+
+    code = "TOO_LATE"
 
 
 class EngineError(DocferryError):

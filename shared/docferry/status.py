@@ -35,6 +35,7 @@ _CODES: dict[type[errors.DocferryError], grpc.StatusCode] = {
     errors.Overloaded: grpc.StatusCode.RESOURCE_EXHAUSTED,
     errors.StorageFull: grpc.StatusCode.RESOURCE_EXHAUSTED,
     errors.Unavailable: grpc.StatusCode.UNAVAILABLE,
+    errors.TooLate: grpc.StatusCode.DEADLINE_EXCEEDED,
     errors.EngineError: grpc.StatusCode.INTERNAL,
     errors.ReaderStopped: grpc.StatusCode.INTERNAL,
 }

@@ -38,13 +38,14 @@ from docferry.v1 import (
 )
 from docferry.v1 import analysis_service_pb2 as pb
 from docferry_cloud.blobs import memory_blobs
+from docferry_cloud.core import Times
 from docferry_cloud.database import Database
 from docferry_cloud.engine import Task, Want
 from docferry_cloud.event_log import EventLog
 from docferry_cloud.rows import Caller as Identity
 from docferry_cloud.rows import Limits, NewPart, Submission
 from docferry_cloud.schema import State
-from docferry_cloud.server import CloudServer, Times
+from docferry_cloud.server import CloudServer
 from docferry_cloud.settings import CloudSettings, Token
 from docferry_cloud.store import Store
 from docferry_cloud.supply import Chunk, supply
@@ -58,6 +59,7 @@ QUICK = Times(
     watch=WatchTimes(heartbeat=0.3),
     webhook_waits=(0.05, 0.05, 0.05),
     drain=3.0,
+    health=0.1,
 )
 _TENANTS = 64
 A_LINE = Want((0.1, 0.1, 0.5, 0.2), 1.0, "a line stays in doubt")
@@ -321,6 +323,8 @@ class World:
     database: Database
     caller: Identity = field(default_factory=lambda: Identity("tenant", "kiosk"))
     now: int = 1_800_000_000_000_000
+    lane: int = 0
+    within_s: float | None = None
     counter: itertools.count = field(default_factory=itertools.count)
 
     def __post_init__(self):
@@ -352,11 +356,13 @@ class World:
             traffic=b"",
             announced=announced,
             edge=None,
+            within_s=self.within_s,
+            lane=self.lane,
         )
         return self.store.take(new).analysis_id
 
     def state(self, analysis_id: str) -> State:
-        return self.store.get("tenant", analysis_id=analysis_id).state
+        return self.store.get(self.caller.tenant, analysis_id=analysis_id).state
 
     def events(self, analysis_id: str) -> list[str]:
         return [row.type.value for row in self.log.read("tenant", 0, self.log.latest(), 100, analysis_id)]
