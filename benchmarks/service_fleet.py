@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import random
 import signal
 import socket
@@ -49,6 +50,15 @@ class Fleet:
         """Where the front ends listen."""
         return tuple(f"127.0.0.1:{member.port}" for member in self.members if member.role != "worker")
 
+    def cpu_s(self) -> float:
+        """Processor time that the service's own processes have used; a database server's is not among it."""
+        ticks = 0
+        for member in self.members:
+            if member.process is not None:
+                fields = Path(f"/proc/{member.process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+                ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
     async def start(self, member: Member) -> None:
         """Start a process and wait until it takes calls or work up."""
         told = {
@@ -60,14 +70,16 @@ class Fleet:
             "workers": self.workers,
             "quick": self.quick,
         }
-        member.process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "benchmarks.service_process",
-            json.dumps(told),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
+        # What it has to say stays beside the store, for whoever looks for the reason of a loss.
+        with (self.folder / f"{self.members.index(member)}.log").open("ab") as log:
+            member.process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "benchmarks.service_process",
+                json.dumps(told),
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+            )
         async with asyncio.timeout(_READY_S):
             line = await member.process.stdout.readline() if member.process.stdout else b""
         if not line:

@@ -34,6 +34,7 @@ class Tally:
         ack_ms: How long each acknowledgement took, retries included.
         told: How often the watcher was told of each analysis's success.
         told_at: When it was first told, in nanoseconds since 1970.
+        failed: How often the watcher was told of a failure.
         disorder: Events whose sequence was not above that of the event before.
         refused: Calls that were sent again.
     """
@@ -42,6 +43,7 @@ class Tally:
     ack_ms: list[float] = field(default_factory=list)
     told: Counter[str] = field(default_factory=Counter)
     told_at: dict[str, int] = field(default_factory=dict)
+    failed: int = 0
     disorder: int = 0
     refused: int = 0
 
@@ -116,6 +118,7 @@ class Clients:
                     token = event.resume_token
                     self._tally.disorder += event.sequence <= last
                     last = event.sequence
+                    self._tally.failed += event.type == event_pb2.Event.TYPE_FAILED
                     if event.type == event_pb2.Event.TYPE_SUCCEEDED:
                         self._tally.told[event.analysis_id] += 1
                         self._tally.told_at.setdefault(event.analysis_id, time.time_ns())
@@ -138,11 +141,22 @@ class Clients:
         found: Counter[str] = Counter()
         token = ""
         while True:
-            answer = await self._next().List(pb.AnalysisServiceListRequest(page_size=100, page_token=token))
+            answer = await self._page(token)
             found.update(analysis.request_id for analysis in answer.analyses)
             token = answer.next_page_token
             if not token:
                 return found
+
+    async def _page(self, token: str) -> pb.AnalysisServiceListResponse:
+        while True:
+            try:
+                request = pb.AnalysisServiceListRequest(page_size=100, page_token=token)
+                return await self._next().List(request, timeout=_CALL_S)
+            except grpc.aio.AioRpcError as error:
+                # A front end that was killed last is back, but its channel may not know yet.
+                if error.code() not in _SENT_AGAIN:
+                    raise error_from_rpc(error) from error
+                await asyncio.sleep(_AGAIN_S)
 
     async def lag_ms(self, analysis_id: str) -> float:
         """From the moment at which the engine was done to the moment at which the watcher was told."""

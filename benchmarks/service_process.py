@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import sys
 import time
 from pathlib import Path
@@ -46,6 +47,7 @@ class StampEngine:
 
 def main() -> None:
     """Run until SIGTERM."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     told: dict[str, Any] = json.loads(sys.argv[1])
     role = told["role"]
     settings = CloudSettings(

@@ -35,6 +35,10 @@ _SESSION = (
 _DISK_FULL = "53100"
 
 
+class DatabaseAway(Unavailable):
+    """Our own database cannot be reached: that says nothing about the document at hand."""
+
+
 class Dialect(Protocol):
     """One kind of database."""
 
@@ -93,8 +97,12 @@ class Sqlite:
             raise self._full()
 
     def error(self, error: sa.exc.DBAPIError) -> DocferryError | None:
-        """A full disk is the one thing that is not ours to mend."""
-        return self._full() if "full" in str(error.orig) else None
+        """A full disk, or a file that somebody else holds for longer than we wait."""
+        if "full" in str(error.orig):
+            return self._full()
+        if "locked" in str(error.orig):
+            return DatabaseAway("the database is locked", remedy="see what else has it open, and try again")
+        return None
 
     def forget_deleted(self, engine: sa.Engine) -> None:
         """Empty the write-ahead log, where deleted content would otherwise stay until it is written over.
@@ -149,7 +157,7 @@ class Postgres:
         if isinstance(error, sa.exc.DataError):
             return InputError("a text holds a character that cannot be stored", remedy="leave NUL characters out")
         if isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError) or error.connection_invalidated:
-            return Unavailable("the database is away", remedy="try again in a moment; nothing is lost")
+            return DatabaseAway("the database is away", remedy="try again in a moment; nothing is lost")
         return None
 
     def forget_deleted(self, engine: sa.Engine) -> None:
@@ -193,8 +201,8 @@ def _begin_postgres(connection: sa.Connection) -> None:
     if _writes(connection):
         # Read committed: what is read after the lock is what the writer before has left.
         begin = f"BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock({_WRITER_LOCK})"
-    raw: Any = connection.connection.driver_connection
-    raw.execute(begin).close()
+    # Without parameters the driver sends it as it is, several statements in one.
+    connection.exec_driver_sql(begin, execution_options={"no_parameters": True})
 
 
 def _writes(connection: sa.Connection) -> bool:

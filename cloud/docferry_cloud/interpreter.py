@@ -17,6 +17,7 @@ from docferry.v1 import analysis_pb2 as analysis_pb
 from docferry.v1 import envelope_pb2 as pb
 from docferry.vision.images import page_count
 from docferry.wire import box_from_proto, document_to_proto
+from docferry_cloud.dialects import DatabaseAway
 from docferry_cloud.engine import Crop, Effort, Engine, PageInput
 from docferry_cloud.interpret import Interpretation, interpret
 from docferry_cloud.rows import NewVersion, WantRow
@@ -30,6 +31,7 @@ log = logging.getLogger(__name__)
 _EFFORTS: Mapping[int, Effort] = {pb.EFFORT_FAST: Effort.FAST, pb.EFFORT_DEEP: Effort.DEEP}
 _ASK_EVERY_S = 0.25
 _RETRY_WAIT_S = 10.0
+_STORE_WAIT_S = 1.0
 
 
 class Interpreter:
@@ -61,6 +63,9 @@ class Interpreter:
             return  # deleted meanwhile
         try:
             self._interpret(claim, *stored)
+        except DatabaseAway:
+            # If not even this can be stored, the sweeper sets it free.
+            self._work.release(claim.analysis_id, wait_s=_STORE_WAIT_S, counts=False)
         except DocferryError as error:
             self._settle(claim, error)
         # An engine's libraries raise anything; the document has failed, the service has not.

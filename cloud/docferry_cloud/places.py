@@ -21,13 +21,17 @@ def assign(connection: sa.Connection, analysis_id: str) -> None:
     """Give an analysis that is becoming PENDING its turn; one that has had a turn before keeps it."""
     this = analyses.c.analysis_id == analysis_id
     row = connection.execute(sa.select(analyses.c.tenant, analyses.c.lane, analyses.c.turn).where(this)).one()
-    if row.turn:
-        return
-    unfinished = (analyses.c.state.in_(WORK_STATES), analyses.c.lane == row.lane, analyses.c.turn > 0)
-    served = connection.execute(sa.select(sa.func.min(analyses.c.turn)).where(*unfinished)).scalar_one()
-    own = sa.select(sa.func.max(analyses.c.turn)).where(*unfinished, analyses.c.tenant == row.tenant)
-    turn = max(served or 1, (connection.execute(own).scalar_one() or 0) + 1)
-    connection.execute(analyses.update().where(this).values(turn=turn))
+    if not row.turn:
+        turn = next_turn(connection, row.tenant, row.lane)
+        connection.execute(analyses.update().where(this).values(turn=turn))
+
+
+def next_turn(connection: sa.Connection, tenant: str, lane: int) -> int:
+    """The turn of a tenant's next analysis in a lane, from 1."""
+    unfinished = (analyses.c.state.in_(WORK_STATES), analyses.c.lane == lane, analyses.c.turn > 0)
+    own = sa.select(sa.func.max(analyses.c.turn)).where(*unfinished, analyses.c.tenant == tenant).scalar_subquery()
+    row = connection.execute(sa.select(sa.func.min(analyses.c.turn), own).where(*unfinished)).one()
+    return max(row[0] or 1, (row[1] or 0) + 1)
 
 
 def place(connection: sa.Connection, analysis_id: str) -> int:

@@ -20,6 +20,7 @@ from docferry_cloud.rows import AnalysisRow, Caller
 from docferry_cloud.schema import State
 from docferry_cloud.subscriptions import SubscriptionRow, Subscriptions
 from docferry_cloud.supply import Progress, check_chunk, find_part, piece, supply
+from docferry_cloud.together import Together
 from docferry_cloud.want_list import refusal, wish
 from docferry_cloud.watch import Beat, EventFeed, Told
 
@@ -55,6 +56,9 @@ class Service:
         self._blob_list = core.blob_list
         self._store = core.store
         self._wants = core.wants
+        self._together = Together(core.database, core.store)
+        # One after the other: who waits for an acknowledgement goes before who waits for work to begin.
+        self._enqueuing = asyncio.Lock()
         self._subscriptions = subscriptions
         self._feed = feed
         self._want_feed = want_feed
@@ -71,9 +75,9 @@ class Service:
         """Take an envelope; on return it is durable and, if all of it is here, on its way into the queue."""
         async with self._room():
             new = await self._database.run(intake.submission, request, caller)
-            taken = await self._database.run(self._store.take, new)
+            taken = await self._together.take(new)
             if taken.new and not new.announced:
-                self._later(self._database.run(self._enqueue, taken.analysis_id))
+                self._later(self._put_in_queue(taken.analysis_id))
             return await self._database.run(self._store.get, caller.tenant, analysis_id=taken.analysis_id)
 
     async def supply(self, request: pb.SupplyRequest, caller: Caller) -> Progress:
@@ -162,6 +166,10 @@ class Service:
         """Wait for what was begun in the background."""
         while self._background:
             await asyncio.wait(set(self._background))
+
+    async def _put_in_queue(self, analysis_id: str) -> None:
+        async with self._enqueuing:
+            await self._database.run(self._enqueue, analysis_id)
 
     async def _go_on(self, analysis_id: str) -> None:
         """Queue an analysis whose parts have come; the workflow that asked for them may be ending just now."""

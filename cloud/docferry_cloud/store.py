@@ -7,13 +7,14 @@ through `Database.run`.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
 from google.rpc import status_pb2
 
-from docferry.errors import Conflict, EnvelopeError, NotFound, Overloaded, TooLate
+from docferry.errors import Conflict, DocferryError, EnvelopeError, NotFound, Overloaded, TooLate
 from docferry.status import status_of
 from docferry_cloud import blob_list, places, wanted
 from docferry_cloud.blobs import Blobs
@@ -97,23 +98,23 @@ class Store:
             Overloaded: The queue is full, for all or for this tenant.
             StorageFull: The disk is full.
         """
+        (taken,) = self.take_many([new])
+        if isinstance(taken, DocferryError):
+            raise taken
+        return taken
+
+    def take_many(self, news: Sequence[Submission]) -> list[Taken | DocferryError]:
+        """The same for several in one transaction; what is wrong with one of them is its own outcome.
+
+        Raises:
+            StorageFull: The disk is full.
+            Unavailable: The database is away.
+        """
         self._database.check_space()
         with self._database.write() as connection:
-            before = _earlier(connection, new.caller, new.request_id, new.body_sha256)
-            if before is not None:
-                return before
-            state = State.AWAITING_PARTS if new.announced else State.PENDING
-            self._check_room(connection, new.caller.tenant, state)
-            analysis_id = str(uuid.uuid4())
-            self._insert(connection, analysis_id, state, new)
-            self._log.append(
-                connection,
-                Happening(
-                    EventType.ACCEPTED, new.caller.tenant, analysis_id, new.document_id, state, 1 if new.edge else 0
-                ),
-            )
+            outcomes = [self._take(connection, new) for new in news]
         self._log.announce()
-        return Taken(analysis_id, state, new=True)
+        return outcomes
 
     def get(self, tenant: str, *, analysis_id: str = "", document_id: str = "") -> AnalysisRow:
         """One analysis with everything; by document the newest.
@@ -250,6 +251,23 @@ class Store:
             row = connection.execute(query.order_by(versions.c.version.desc()).limit(1)).mappings().first()
             return None if row is None else VersionRow(**row)
 
+    def _take(self, connection: sa.Connection, new: Submission) -> Taken | DocferryError:
+        """Take one, or say why not: everything that can be wrong is found before anything is written."""
+        state = State.AWAITING_PARTS if new.announced else State.PENDING
+        try:
+            before = _earlier(connection, new.caller, new.request_id, new.body_sha256)
+            if before is not None:
+                return before
+            self._check_room(connection, new.caller.tenant, state)
+        except DocferryError as error:
+            return error
+        analysis_id = str(uuid.uuid4())
+        self._insert(connection, analysis_id, state, new)
+        version = 1 if new.edge else 0
+        happening = Happening(EventType.ACCEPTED, new.caller.tenant, analysis_id, new.document_id, state, version)
+        self._log.append(connection, happening)
+        return Taken(analysis_id, state, new=True)
+
     def _check_room(self, connection: sa.Connection, tenant: str, state: State) -> None:
         """What waits for its parts and what waits for work are bounded apart: neither shuts the other out."""
         alike = (state,) if state is State.AWAITING_PARTS else WORK_STATES
@@ -282,11 +300,10 @@ class Store:
                 attempts=0,
                 lease_until=now + DIRECT_LEASE_S * MICROSECONDS,
                 lane=new.lane,
+                turn=places.next_turn(connection, new.caller.tenant, new.lane) if state is State.PENDING else 0,
                 deadline=None if new.within_s is None else now + int(new.within_s * MICROSECONDS),
             )
         )
-        if state is State.PENDING:
-            places.assign(connection, analysis_id)
         connection.execute(envelopes.insert().values(analysis_id=analysis_id, body=new.body))
         if new.announced:
             rows = [_part_values(analysis_id, position, part) for position, part in enumerate(new.announced)]
