@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 _READY_S = 60.0
+_STARTS = 5
 
 
 @dataclass(slots=True)
@@ -60,7 +61,17 @@ class Fleet:
         return ticks / os.sysconf("SC_CLK_TCK")
 
     async def start(self, member: Member) -> None:
-        """Start a process and wait until it takes calls or work up."""
+        """Start a process and wait until it takes calls or work up; one that cannot start is started again.
+
+        That is what systemd or Kubernetes do; its connection to the database may have been cut just then.
+        """
+        for _ in range(_STARTS - 1):
+            if await self._start(member):
+                return
+        if not await self._start(member):
+            raise RuntimeError(f"a {member.role} process did not come up: its log lies in {self.folder}")
+
+    async def _start(self, member: Member) -> bool:
         told = {
             "folder": str(member.folder),
             "database": self.database,
@@ -83,7 +94,8 @@ class Fleet:
         async with asyncio.timeout(_READY_S):
             line = await member.process.stdout.readline() if member.process.stdout else b""
         if not line:
-            raise RuntimeError(f"a {member.role} process did not come up: status {await member.process.wait()}")
+            await member.process.wait()
+        return bool(line)
 
     async def kill(self, member: Member) -> None:
         """End a process as a power cut would."""

@@ -11,6 +11,7 @@ from docferry_cloud.blob_list import BlobList
 from docferry_cloud.blobs import Blobs, open_blobs
 from docferry_cloud.database import Database
 from docferry_cloud.event_log import EventLog
+from docferry_cloud.retention import Retention
 from docferry_cloud.rows import Limits
 from docferry_cloud.settings import CloudSettings
 from docferry_cloud.store import Store
@@ -48,6 +49,7 @@ class Core:
     blobs: Blobs
     blob_list: BlobList
     store: Store
+    retention: Retention
     wants: WantList
     work: WorkList
 
@@ -72,6 +74,7 @@ def make_core(settings: CloudSettings) -> Core:
         blobs=blobs,
         blob_list=BlobList(database, blobs),
         store=Store(database, log, blobs, limits),
+        retention=Retention(database, log, settings.retention_days),
         wants=WantList(database, log, request_s=settings.request_s),
         work=WorkList(database, log, owner),
     )

@@ -16,6 +16,7 @@ from docferry_cloud import intake
 from docferry_cloud.core import Core
 from docferry_cloud.database import wall_clock
 from docferry_cloud.device_watch import Wanted, WantFeed
+from docferry_cloud.listing import Listing, page
 from docferry_cloud.rows import AnalysisRow, Caller
 from docferry_cloud.schema import State
 from docferry_cloud.subscriptions import SubscriptionRow, Subscriptions
@@ -126,9 +127,9 @@ class Service:
         """One analysis."""
         return await self._database.run(self._store.get, tenant, analysis_id=analysis_id, document_id=document_id)
 
-    async def page(self, tenant: str, limit: int, before: tuple[int, str] | None) -> list[AnalysisRow]:
-        """Analyses, newest first."""
-        return await self._database.run(self._store.page, tenant, limit, before)
+    async def page(self, tenant: str, wanted: Listing, limit: int, after: tuple[int, str] | None) -> list[AnalysisRow]:
+        """A page of analyses."""
+        return await self._database.run(page, self._database, tenant, wanted, limit, after)
 
     def watch(self, tenant: str, request: pb.AnalysisServiceWatchRequest) -> AsyncGenerator[Told | Beat, None]:
         """Events from the past, then live."""

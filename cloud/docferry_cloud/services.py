@@ -26,6 +26,7 @@ from docferry.v1 import subscription_service_pb2_grpc as subscription_grpc
 from docferry_cloud import resources
 from docferry_cloud.device_watch import Wanted
 from docferry_cloud.identity import authenticate
+from docferry_cloud.listing import listing
 from docferry_cloud.rows import Caller
 from docferry_cloud.service import Service
 from docferry_cloud.settings import Token
@@ -120,8 +121,13 @@ class AnalysisServicer(_Authenticated, analysis_grpc.AnalysisServiceServicer):
     async def List(self, request: pb.AnalysisServiceListRequest, context: Context) -> pb.AnalysisServiceListResponse:
         """Give a page of analyses."""
         tenant, size = self._caller(context).tenant, resources.page_size(request.page_size)
-        rows = await self._service.page(tenant, size + 1, resources.after_token(request.page_token))
-        more = resources.page_token(rows[size - 1].create_time, rows[size - 1].analysis_id) if len(rows) > size else ""
+        wanted = listing(request)
+        rows = await self._service.page(
+            tenant, wanted, size + 1, resources.after_token(request.page_token, wanted.name)
+        )
+        more = ""
+        if len(rows) > size:
+            more = resources.page_token(rows[size - 1].create_time, rows[size - 1].analysis_id, wanted.name)
         return pb.AnalysisServiceListResponse(
             analyses=[resources.analysis(row) for row in rows[:size]], next_page_token=more
         )

@@ -14,8 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 from google.rpc import status_pb2
 
-from docferry.errors import Conflict, DocferryError, EnvelopeError, NotFound, Overloaded, TooLate
-from docferry.status import status_of
+from docferry.errors import Conflict, DocferryError, NotFound, Overloaded, TooLate
 from docferry_cloud import blob_list, places, wanted
 from docferry_cloud.blobs import Blobs
 from docferry_cloud.database import Clock, Database, wall_clock
@@ -49,8 +48,6 @@ from docferry_cloud.schema import (
 MICROSECONDS = 1_000_000
 DIRECT_LEASE_S = 5
 """How long the sweeper leaves a new row to the process that took it in."""
-PARTS_WITHIN_S = 86400
-"""How long an analysis waits for the next bytes of its parts."""
 
 COLUMNS = (
     analyses.c.analysis_id,
@@ -128,17 +125,7 @@ class Store:
             row = first(connection, query.order_by(analyses.c.create_time.desc()).limit(1))
             if row is None:
                 raise not_found(analysis_id or document_id)
-            return _whole(connection, row)
-
-    def page(self, tenant: str, limit: int, before: tuple[int, str] | None) -> list[AnalysisRow]:
-        """At most `limit` analyses, newest first, those older than `(create_time, analysis_id)`; versions as heads."""
-        query = sa.select(*COLUMNS).where(analyses.c.tenant == tenant)
-        if before is not None:
-            query = query.where(sa.tuple_(analyses.c.create_time, analyses.c.analysis_id) < before)
-        query = query.order_by(analyses.c.create_time.desc(), analyses.c.analysis_id.desc()).limit(limit)
-        with self._database.read() as connection:
-            rows = [AnalysisRow(**row) for row in connection.execute(query).mappings()]
-            return [_whole(connection, row, content=False) for row in rows]
+            return whole(connection, row)
 
     def cancel(self, tenant: str, analysis_id: str) -> AnalysisRow:
         """Cancel an analysis that is not finished; a finished one stays as it is.
@@ -160,60 +147,11 @@ class Store:
             NotFound: This tenant has no such analysis.
         """
         with self._database.write() as connection:
-            self._remove(connection, own(connection, tenant, analysis_id))
+            remove(
+                connection, self._log, own(connection, tenant, analysis_id), self._clock(), self._limits.retention_days
+            )
         self._database.forget_deleted()
         self._log.announce()
-
-    def expire(self, limit: int = 100) -> list[str]:
-        """Delete at most `limit` finished analyses whose time is over; gives their ids."""
-        with self._database.write() as connection:
-            now = self._clock()
-            over = (analyses.c.expire_time <= now, analyses.c.state.not_in(OPEN_STATES))
-            query = sa.select(*COLUMNS).where(*over).limit(limit)
-            rows = [AnalysisRow(**row) for row in connection.execute(query).mappings()]
-            connection.execute(tombstones.delete().where(tombstones.c.expire_time <= now))
-            for row in rows:
-                self._remove(connection, row)
-        if rows:
-            self._database.forget_deleted()
-            self._log.announce()
-        return [row.analysis_id for row in rows]
-
-    def give_up(self, limit: int = 100) -> list[str]:
-        """Fail at most `limit` analyses whose parts have not come for `PARTS_WITHIN_S`; gives their ids."""
-        now = self._clock()
-        idle = (
-            analyses.c.state == State.AWAITING_PARTS,
-            analyses.c.update_time <= now - PARTS_WITHIN_S * MICROSECONDS,
-        )
-        with self._database.write() as connection:
-            query = sa.select(*COLUMNS).where(*idle).limit(limit)
-            rows = [AnalysisRow(**row) for row in connection.execute(query).mappings()]
-            for row in rows:
-                error = EnvelopeError(
-                    f"nothing of the announced parts came for {PARTS_WITHIN_S // 3600} hours",
-                    remedy="submit the document again under a new request id, and supply its parts",
-                    field="parts",
-                )
-                fail(connection, self._log, row, status_of(error), now)
-        if rows:
-            self._log.announce()
-        return [row.analysis_id for row in rows]
-
-    def lapse(self, limit: int = 100) -> int:
-        """Fail at most `limit` analyses whose callers wait no longer and whose work was not begun; gives how many."""
-        waiting = analyses.c.state.in_((State.PENDING, State.AWAITING_PARTS))
-        now = self._clock()
-        query = sa.select(*COLUMNS).where(waiting, analyses.c.deadline <= now).limit(limit)
-        with self._database.read() as connection:
-            if connection.execute(query.limit(1)).first() is None:
-                return 0
-        with self._database.write() as connection:
-            rows = [AnalysisRow(**row) for row in connection.execute(query).mappings()]
-            for row in rows:
-                fail(connection, self._log, row, status_of(too_late()), now)
-        self._log.announce()
-        return len(rows)
 
     def envelope(self, analysis_id: str) -> tuple[bytes, dict[str, bytes]] | None:
         """The envelope's bytes and the supplied parts' by id; None if the analysis was deleted.
@@ -311,20 +249,6 @@ class Store:
         if new.edge is not None:
             add_version(connection, analysis_id, 1, new.edge, now)
 
-    def _remove(self, connection: sa.Connection, row: AnalysisRow) -> None:
-        this = analyses.c.analysis_id == row.analysis_id
-        until = self._clock() + self._limits.retention_days * 86400 * MICROSECONDS
-        named = (analyses.c.tenant, analyses.c.device, analyses.c.request_id)
-        request = sa.select(*named, sa.literal(until, sa.BigInteger)).where(this)
-        columns = ["tenant", "device", "request_id", "expire_time"]
-        connection.execute(tombstones.insert().from_select(columns, request))
-        blob_list.release(connection, row.tenant, row.analysis_id, self._clock())
-        connection.execute(analyses.delete().where(this))
-        # What was unfinished never will be: those who wait for a final state must hear one.
-        state = State.CANCELLED if row.state in OPEN_STATES else row.state
-        happening = Happening(EventType.DELETED, row.tenant, row.analysis_id, row.document_id, state, row.version)
-        self._log.append(connection, happening)
-
 
 def add_version(connection: sa.Connection, analysis_id: str, number: int, version: NewVersion, now: int) -> None:
     """Add a version's row."""
@@ -353,6 +277,23 @@ def fail(connection: sa.Connection, log: EventLog, row: AnalysisRow, error: stat
     change = analyses.update().where(analyses.c.analysis_id == row.analysis_id)
     connection.execute(change.values(error=error.SerializeToString(deterministic=True)))
     move(connection, log, row, State.FAILED, now)
+
+
+def remove(connection: sa.Connection, log: EventLog, row: AnalysisRow, now: int, retention_days: int) -> None:
+    """Delete an analysis and all that was received or made for it; its request is remembered for `retention_days`."""
+    this = analyses.c.analysis_id == row.analysis_id
+    until = now + retention_days * 86400 * MICROSECONDS
+    named = (analyses.c.tenant, analyses.c.device, analyses.c.request_id)
+    request = sa.select(*named, sa.literal(until, sa.BigInteger)).where(this)
+    columns = ["tenant", "device", "request_id", "expire_time"]
+    connection.execute(tombstones.insert().from_select(columns, request))
+    blob_list.release(connection, row.tenant, row.analysis_id, now)
+    connection.execute(analyses.delete().where(this))
+    # What was unfinished never will be: those who wait for a final state must hear one.
+    state = State.CANCELLED if row.state in OPEN_STATES else row.state
+    log.append(
+        connection, Happening(EventType.DELETED, row.tenant, row.analysis_id, row.document_id, state, row.version)
+    )
 
 
 def own(connection: sa.Connection, tenant: str, analysis_id: str) -> AnalysisRow:
@@ -445,7 +386,8 @@ def _part_values(analysis_id: str, position: int, part: NewPart) -> dict[str, An
     }
 
 
-def _whole(connection: sa.Connection, row: AnalysisRow, *, content: bool = True) -> AnalysisRow:
+def whole(connection: sa.Connection, row: AnalysisRow, *, content: bool = True) -> AnalysisRow:
+    """An analysis with its parts, wants and versions; without `content` versions are heads."""
     columns = [versions.c.version, versions.c.engine, versions.c.create_time]
     shown = versions.c.interpretation if content else sa.literal(b"").label("interpretation")
     query = sa.select(*columns, shown).where(versions.c.analysis_id == row.analysis_id)

@@ -13,7 +13,8 @@ from datetime import UTC, datetime, timedelta
 from docferry_cloud.blob_list import BlobList
 from docferry_cloud.database import Clock, wall_clock
 from docferry_cloud.event_log import EventLog
-from docferry_cloud.store import MICROSECONDS, Store
+from docferry_cloud.retention import Retention
+from docferry_cloud.store import MICROSECONDS
 from docferry_cloud.want_list import WantList
 from docferry_cloud.work import WorkList
 from docferry_cloud.workflow import Stage, Workflows
@@ -39,7 +40,7 @@ class Sweeper:
     def __init__(
         self,
         *,
-        store: Store,
+        retention: Retention,
         events: EventLog,
         work: WorkList,
         wants: WantList,
@@ -49,7 +50,7 @@ class Sweeper:
         times: SweepTimes | None = None,
         clock: Clock = wall_clock,
     ) -> None:
-        self._store = store
+        self._ends = retention
         self._events = events
         self._work = work
         self._wants = wants
@@ -66,7 +67,7 @@ class Sweeper:
         """
         self._work.announce_alive(self.times.lease)
         self._wants.lapse()
-        while self._store.lapse():
+        while self._ends.lapse():
             pass
         taken, lost = self._work.take_over(), self._work.recover()
         if taken or lost:
@@ -94,9 +95,9 @@ class Sweeper:
 
     def purge(self) -> None:
         """Fail what waits for its parts in vain; delete results and events past the retention, and workflows over."""
-        while self._store.give_up():
+        while self._ends.give_up():
             pass
-        while self._store.expire():
+        while self._ends.expire():
             pass
         self._events.purge(self._clock() - self._retention)
         while self._workflows.trim(datetime.now(UTC) - _KEEP_WORKFLOWS):

@@ -43,7 +43,7 @@ class Worker:
             turn=core.work.place,
         )
         self._sweeper = Sweeper(
-            store=core.store,
+            retention=core.retention,
             events=core.log,
             work=core.work,
             wants=core.wants,

@@ -42,6 +42,7 @@ from docferry_cloud.core import Times
 from docferry_cloud.database import Database
 from docferry_cloud.engine import Task, Want
 from docferry_cloud.event_log import EventLog
+from docferry_cloud.retention import Retention
 from docferry_cloud.rows import Caller as Identity
 from docferry_cloud.rows import Limits, NewPart, Submission
 from docferry_cloud.schema import State
@@ -332,6 +333,7 @@ class World:
         self.log = EventLog(self.database, self.clock)
         self.log.open()
         self.blobs = memory_blobs()
+        self.retention = Retention(self.database, self.log, 30, self.clock)
         self.store = Store(self.database, self.log, self.blobs, Limits(), self.clock)
 
     def clock(self) -> int:

@@ -57,8 +57,8 @@ def test_what_could_not_be_begun_in_time_fails_with_that_reason_and_is_not_begun
     assert work.claim(in_time) is not None
     world.now += 6 * SECOND
     assert work.claim(late) is None
-    assert world.store.lapse() == 1
-    assert world.store.lapse() == 0
+    assert world.retention.lapse() == 1
+    assert world.retention.lapse() == 0
     # What was begun in time has as long as it takes.
     assert world.state(in_time) is State.RUNNING
     for analysis_id in (late, swept):

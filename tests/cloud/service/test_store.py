@@ -101,7 +101,7 @@ def test_results_are_deleted_when_their_time_is_over(world):
     young = world.take()
     world.store.cancel("tenant", young)
     world.now += 10 * DAY
-    assert world.store.expire() == [old]
+    assert world.retention.expire() == [old]
     assert world.events(old) == ["ACCEPTED", "CANCELLED", "DELETED"]
     assert world.state(young) is State.CANCELLED
     assert world.state(unfinished) is State.PENDING
@@ -119,11 +119,11 @@ def test_a_deleted_request_is_remembered_as_long_as_results_are_kept(world):
     world.store.delete("tenant", analysis_id)
     for days in (29, 1):
         world.counter = itertools.count()
-        world.store.expire()
+        world.retention.expire()
         with pytest.raises(NotFound):
             world.take()
         world.now += days * DAY
-    world.store.expire()
+    world.retention.expire()
     world.counter = itertools.count()
     assert world.state(world.take()) is State.PENDING
 
@@ -133,9 +133,9 @@ def test_an_analysis_whose_parts_stop_coming_fails_after_a_day(world):
     idle, slow = world.take(part), world.take(part)
     world.now += DAY // 2
     supply(world.database, world.log, Chunk(slow, "p", 0, 9000, bytes(32), bytes(4096), 4200), CALLER, world.clock)
-    assert world.store.give_up() == []
+    assert world.retention.give_up() == []
     world.now += DAY // 2
-    assert world.store.give_up() == [idle]
+    assert world.retention.give_up() == [idle]
     assert world.events(idle) == ["ACCEPTED", "FAILED"]
     row = world.store.get("tenant", analysis_id=idle)
     error = error_of(status_pb2.Status.FromString(row.error))
