@@ -58,6 +58,7 @@ def main() -> None:
         tenant_limit=100_000,
         workers=0 if role == "front" else told["workers"],
         patience_s=0.0,
+        remember=False,
         allow_private=True,
     )
     # The service's own rhythm, unless a test has less time than a sweeper.

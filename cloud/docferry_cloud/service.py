@@ -14,6 +14,7 @@ from docferry.v1 import device_service_pb2 as device_pb
 from docferry.v1 import envelope_pb2
 from docferry_cloud import intake
 from docferry_cloud.core import Core
+from docferry_cloud.correct import Correction, Corrections
 from docferry_cloud.database import wall_clock
 from docferry_cloud.device_watch import Wanted, WantFeed
 from docferry_cloud.listing import Listing, page
@@ -57,6 +58,7 @@ class Service:
         self._blob_list = core.blob_list
         self._store = core.store
         self._wants = core.wants
+        self._corrections = Corrections(core.database, core.log)
         self._together = Together(core.database, core.store)
         # One after the other: who waits for an acknowledgement goes before who waits for work to begin.
         self._enqueuing = asyncio.Lock()
@@ -143,6 +145,11 @@ class Service:
     async def cancel(self, tenant: str, analysis_id: str) -> AnalysisRow:
         """Stop the work on an analysis; a finished one stays as it is."""
         return await self._database.run(self._store.cancel, tenant, analysis_id)
+
+    async def correct(self, tenant: str, analysis_id: str, change: Correction) -> AnalysisRow:
+        """Store what a person put right as a version."""
+        await self._database.run(self._corrections.store, tenant, analysis_id, change)
+        return await self._database.run(self._store.get, tenant, analysis_id=analysis_id)
 
     async def delete(self, tenant: str, analysis_id: str) -> None:
         """Delete an analysis with all its data."""

@@ -24,6 +24,7 @@ from docferry.v1 import device_service_pb2_grpc as device_grpc
 from docferry.v1 import subscription_service_pb2 as subscription_pb
 from docferry.v1 import subscription_service_pb2_grpc as subscription_grpc
 from docferry_cloud import resources
+from docferry_cloud.correct import correction
 from docferry_cloud.device_watch import Wanted
 from docferry_cloud.identity import authenticate
 from docferry_cloud.listing import listing
@@ -183,8 +184,10 @@ class AnalysisServicer(_Authenticated, analysis_grpc.AnalysisServiceServicer):
 
     @answered
     async def Correct(self, request: pb.CorrectRequest, context: Context) -> pb.CorrectResponse:
-        """Not in this release."""
-        raise _missing("Correct")
+        """Store what a person put right."""
+        tenant = self._caller(context).tenant
+        row = await self._service.correct(tenant, request.analysis_id, correction(request))
+        return pb.CorrectResponse(analysis=resources.analysis(row))
 
     @streamed
     def Export(self, request: pb.ExportRequest, context: Context) -> AsyncGenerator[pb.ExportResponse, None]:

@@ -59,6 +59,11 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("engine.threads", 1, "Threads of one worker's engine session", minimum=1, maximum=64),
     Setting(
+        "engine.remember",
+        True,
+        "Exactly the same content of one tenant is answered from what was read before, and the answer says so",
+    ),
+    Setting(
         "wants.patience_s",
         60,
         "How long an analysis waits for pictures that the engine asks its device for; 0 never asks",
@@ -128,6 +133,7 @@ class CloudSettings:
     tenant_limit: int = 500
     workers: int = 2
     threads: int = 1
+    remember: bool = True
     patience_s: float = 60.0
     request_s: float = 86400.0
     webhooks: tuple[Webhook, ...] = ()
@@ -170,6 +176,7 @@ def cloud_settings(values: Mapping[str, Any]) -> CloudSettings:
         tenant_limit=values["queue.tenant_limit"],
         workers=values["engine.workers"],
         threads=values["engine.threads"],
+        remember=values["engine.remember"],
         patience_s=values["wants.patience_s"],
         request_s=values["wants.request_hours"] * 3600.0,
         webhooks=tuple(

@@ -23,7 +23,7 @@ from docferry_cloud.database import Clock, Database, wall_clock
 from docferry_cloud.engine import Want
 from docferry_cloud.event_log import EventLog, Happening
 from docferry_cloud.rows import NewVersion
-from docferry_cloud.schema import EventType, State, analyses, workers
+from docferry_cloud.schema import EventType, State, analyses, versions, workers
 from docferry_cloud.store import COLUMNS, MICROSECONDS, add_version, fail, first, move, too_late
 from docferry_cloud.turns import Turns
 from docferry_cloud.want_list import new_want
@@ -116,6 +116,20 @@ class WorkList:
         self._log.announce()
         return None
 
+    def read_before(self, analysis_id: str, key: bytes, engine: str) -> tuple[str, bytes] | None:
+        """Another analysis of the same tenant that finished with this content, and what this engine made of it."""
+        tenant = sa.select(analyses.c.tenant).where(analyses.c.analysis_id == analysis_id).scalar_subquery()
+        same = (analyses.c.tenant == tenant, analyses.c.content_key == key, analyses.c.state == State.SUCCEEDED)
+        query = (
+            sa.select(analyses.c.analysis_id, versions.c.interpretation)
+            .join(versions, versions.c.analysis_id == analyses.c.analysis_id)
+            .where(*same, versions.c.engine == engine)
+            .order_by(versions.c.create_time.desc())
+        )
+        with self._database.read() as connection:
+            row = connection.execute(query.limit(1)).one_or_none()
+            return None if row is None else (row.analysis_id, row.interpretation)
+
     def place(self, analysis_id: str) -> int:
         """Its place in the queue, see `places`."""
         with self._database.read() as connection:
@@ -126,8 +140,12 @@ class WorkList:
         with self._database.read() as connection:
             return connection.execute(self._running(analysis_id)).first() is not None
 
-    def finish(self, analysis_id: str, version: NewVersion) -> bool:
-        """Store the version and the SUCCEEDED event, if the analysis is still ours."""
+    def finish(self, analysis_id: str, version: NewVersion, content_key: bytes | None = None) -> bool:
+        """Store the version and the SUCCEEDED event, if the analysis is still ours.
+
+        Args:
+            content_key: Under which the same content finds this answer; None if it is to be read anew.
+        """
         with self._database.write() as connection:
             row = first(connection, self._running(analysis_id))
             if row is None:
@@ -135,7 +153,7 @@ class WorkList:
             now, number = self._clock(), row.version + 1
             add_version(connection, analysis_id, number, version, now)
             change = analyses.update().where(analyses.c.analysis_id == analysis_id)
-            connection.execute(change.values(version=number))
+            connection.execute(change.values(version=number, content_key=content_key))
             move(connection, self._log, replace(row, version=number), State.SUCCEEDED, now)
         self._log.announce()
         return True

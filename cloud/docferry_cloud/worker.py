@@ -97,8 +97,15 @@ class Worker:
 
     def _interpret(self, analysis_id: str) -> None:
         if self._engine is not None and not self._stopping.is_set():
-            core, patience = self._core, self._settings.patience_s
-            Interpreter(core.store, core.work, self._engine, self._stopping, patience).run(analysis_id)
+            core, settings = self._core, self._settings
+            Interpreter(
+                core.store,
+                core.work,
+                self._engine,
+                self._stopping,
+                settings.patience_s,
+                remember=settings.remember,
+            ).run(analysis_id)
 
     async def _sweep(self) -> None:
         while True:

@@ -12,6 +12,7 @@ DocferryError                     code, reason, remedy; `retryable` says whether
 │   ├── EnvelopeTooLarge          over the limit in size, or in ratio when unpacked
 │   └── UnsupportedVersion        a peer that speaks a protocol we do not
 ├── Conflict                      the same id with a different body; a state that forbids the call
+├── Outdated                      a change to a version that is no longer the newest
 ├── PixelsUnavailable             the call needs a picture that is not here and cannot be fetched
 ├── HistoryGone                   the events asked for are no longer kept
 ├── Unauthenticated               no token, or one that nobody issued
@@ -117,6 +118,12 @@ class Conflict(DocferryError):
     """The same id with a different body, or a state that forbids the call."""
 
     code = "CONFLICT"
+
+
+class Outdated(DocferryError):
+    """A change to a version that is no longer the newest: look at that one first."""
+
+    code = "OUTDATED"
 
 
 class PixelsUnavailable(DocferryError):

@@ -28,6 +28,7 @@ _CODES: dict[type[errors.DocferryError], grpc.StatusCode] = {
     errors.EnvelopeTooLarge: grpc.StatusCode.INVALID_ARGUMENT,
     errors.UnsupportedVersion: grpc.StatusCode.FAILED_PRECONDITION,
     errors.Conflict: grpc.StatusCode.ALREADY_EXISTS,
+    errors.Outdated: grpc.StatusCode.ABORTED,
     errors.PixelsUnavailable: grpc.StatusCode.FAILED_PRECONDITION,
     errors.HistoryGone: grpc.StatusCode.OUT_OF_RANGE,
     errors.Unauthenticated: grpc.StatusCode.UNAUTHENTICATED,

@@ -198,7 +198,13 @@ def tokens() -> tuple[Token, ...]:
 
 @asynccontextmanager
 async def _running(directory: Path, engine_factory=EchoEngine, times: Times = QUICK, **settings):
-    settings = {"directory": directory, "port": 0, "tokens": tokens(), "allow_private": True} | settings
+    settings = {
+        "directory": directory,
+        "port": 0,
+        "tokens": tokens(),
+        "allow_private": True,
+        "remember": False,
+    } | settings
     server = CloudServer(CloudSettings(**settings), engine_factory=engine_factory, times=times)
     try:
         address = await server.start()

@@ -93,6 +93,7 @@ def main():
         port=int(port),
         patience_s=float(patience),
         database=database,
+        remember=False,
         workers=0 if role == "front" else 2,
     )
     if role == "worker":
