@@ -15,6 +15,9 @@ from docferry_cloud.schema import WORK_STATES, analyses
 INTERACTIVE, BACKGROUND = 0, 1
 """Lanes: all of the first goes before any of the second."""
 _TURNS = 1 << 29
+_TURN = sa.select(
+    sa.func.min(analyses.c.turn), sa.func.max(analyses.c.turn).filter(analyses.c.tenant == sa.bindparam("tenant"))
+).where(analyses.c.state.in_(WORK_STATES), analyses.c.lane == sa.bindparam("lane"), analyses.c.turn > 0)
 
 
 def assign(connection: sa.Connection, analysis_id: str) -> None:
@@ -28,10 +31,8 @@ def assign(connection: sa.Connection, analysis_id: str) -> None:
 
 def next_turn(connection: sa.Connection, tenant: str, lane: int) -> int:
     """The turn of a tenant's next analysis in a lane, from 1."""
-    unfinished = (analyses.c.state.in_(WORK_STATES), analyses.c.lane == lane, analyses.c.turn > 0)
-    own = sa.select(sa.func.max(analyses.c.turn)).where(*unfinished, analyses.c.tenant == tenant).scalar_subquery()
-    row = connection.execute(sa.select(sa.func.min(analyses.c.turn), own).where(*unfinished)).one()
-    return max(row[0] or 1, (row[1] or 0) + 1)
+    served, own = connection.execute(_TURN, {"tenant": tenant, "lane": lane}).one()
+    return max(served or 1, (own or 0) + 1)
 
 
 def place(connection: sa.Connection, analysis_id: str) -> int:

@@ -42,7 +42,6 @@ from docferry_cloud.schema import (
     parts,
     tombstones,
     versions,
-    wants,
 )
 
 MICROSECONDS = 1_000_000
@@ -67,6 +66,42 @@ COLUMNS = (
     analyses.c.expire_time,
     analyses.c.attempts,
     analyses.c.deadline,
+)
+
+# Statements of every submission are built once: building them costs more than running them.
+_REQUEST = (
+    analyses.c.tenant == sa.bindparam("tenant"),
+    analyses.c.device == sa.bindparam("device"),
+    analyses.c.request_id == sa.bindparam("request_id"),
+)
+_EARLIER = sa.select(analyses.c.analysis_id, analyses.c.state, analyses.c.body_sha256).where(*_REQUEST)
+_BURIED = sa.select(tombstones.c.request_id).where(
+    tombstones.c.tenant == sa.bindparam("tenant"),
+    tombstones.c.device == sa.bindparam("device"),
+    tombstones.c.request_id == sa.bindparam("request_id"),
+)
+_COUNTED = sa.select(sa.func.count(), sa.func.count().filter(analyses.c.tenant == sa.bindparam("tenant"))).select_from(
+    analyses
+)
+_WAITING = _COUNTED.where(analyses.c.state == State.AWAITING_PARTS)
+_UNFINISHED = _COUNTED.where(analyses.c.state.in_(WORK_STATES))
+_BY_ID = sa.select(*COLUMNS).where(
+    analyses.c.analysis_id == sa.bindparam("analysis_id"), analyses.c.tenant == sa.bindparam("tenant")
+)
+_PARTS = (
+    sa.select(parts.c.part_id, parts.c.announcement, parts.c.size, parts.c.sha256, parts.c.received)
+    .where(parts.c.analysis_id == sa.bindparam("analysis_id"))
+    .order_by(parts.c.position)
+)
+_HEADS = (
+    sa.select(versions.c.version, versions.c.engine, versions.c.create_time, sa.literal(b"").label("interpretation"))
+    .where(versions.c.analysis_id == sa.bindparam("analysis_id"))
+    .order_by(versions.c.version)
+)
+_VERSIONS = (
+    sa.select(versions.c.version, versions.c.engine, versions.c.create_time, versions.c.interpretation)
+    .where(versions.c.analysis_id == sa.bindparam("analysis_id"))
+    .order_by(versions.c.version)
 )
 
 
@@ -119,12 +154,14 @@ class Store:
         Raises:
             NotFound: This tenant has none.
         """
-        wanted = analyses.c.analysis_id == analysis_id if analysis_id else analyses.c.document_id == document_id
-        query = sa.select(*COLUMNS).where(analyses.c.tenant == tenant, wanted)
         with self._database.read() as connection:
-            row = first(connection, query.order_by(analyses.c.create_time.desc()).limit(1))
+            if analysis_id:
+                return whole(connection, own(connection, tenant, analysis_id))
+            of_document = (analyses.c.tenant == tenant, analyses.c.document_id == document_id)
+            query = sa.select(*COLUMNS).where(*of_document).order_by(analyses.c.create_time.desc())
+            row = first(connection, query.limit(1))
             if row is None:
-                raise not_found(analysis_id or document_id)
+                raise not_found(document_id)
             return whole(connection, row)
 
     def cancel(self, tenant: str, analysis_id: str) -> AnalysisRow:
@@ -179,7 +216,7 @@ class Store:
     def asked(self, analysis_id: str) -> tuple[WantRow, ...]:
         """Everything that was wanted of the device about an analysis, in the order in which it was raised."""
         with self._database.read() as connection:
-            return wanted.rows(connection, wants.c.analysis_id == analysis_id)
+            return wanted.of_analysis(connection, analysis_id)
 
     def newest(self, analysis_id: str) -> VersionRow | None:
         """The newest version with its content; None if there is none."""
@@ -208,41 +245,40 @@ class Store:
 
     def _check_room(self, connection: sa.Connection, tenant: str, state: State) -> None:
         """What waits for its parts and what waits for work are bounded apart: neither shuts the other out."""
-        alike = (state,) if state is State.AWAITING_PARTS else WORK_STATES
-        what = "wait for their parts" if state is State.AWAITING_PARTS else "are unfinished"
-        count = sa.select(sa.func.count()).where(analyses.c.state.in_(alike))
-        if connection.execute(count).scalar_one() >= self._limits.queue:
+        awaiting = state is State.AWAITING_PARTS
+        what = "wait for their parts" if awaiting else "are unfinished"
+        everyones, own = connection.execute(_WAITING if awaiting else _UNFINISHED, {"tenant": tenant}).one()
+        if everyones >= self._limits.queue:
             raise Overloaded(f"{self._limits.queue} analyses {what} already", retry_after=5)
-        if connection.execute(count.where(analyses.c.tenant == tenant)).scalar_one() >= self._limits.tenant:
+        if own >= self._limits.tenant:
             raise Overloaded(f"{self._limits.tenant} of this tenant's analyses {what} already", retry_after=5)
 
     def _insert(self, connection: sa.Connection, analysis_id: str, state: State, new: Submission) -> None:
         now = self._clock()
-        connection.execute(
-            analyses.insert().values(
-                analysis_id=analysis_id,
-                tenant=new.caller.tenant,
-                device=new.caller.device,
-                request_id=new.request_id,
-                document_id=new.document_id,
-                body_sha256=new.body_sha256,
-                state=state,
-                file_name=new.file_name,
-                effort=new.effort,
-                route=new.route,
-                traffic=new.traffic,
-                version=1 if new.edge else 0,
-                create_time=now,
-                update_time=now,
-                expire_time=now + self._limits.retention_days * 86400 * MICROSECONDS,
-                attempts=0,
-                lease_until=now + DIRECT_LEASE_S * MICROSECONDS,
-                lane=new.lane,
-                turn=places.next_turn(connection, new.caller.tenant, new.lane) if state is State.PENDING else 0,
-                deadline=None if new.within_s is None else now + int(new.within_s * MICROSECONDS),
-            )
-        )
-        connection.execute(envelopes.insert().values(analysis_id=analysis_id, body=new.body))
+        row = {
+            "analysis_id": analysis_id,
+            "tenant": new.caller.tenant,
+            "device": new.caller.device,
+            "request_id": new.request_id,
+            "document_id": new.document_id,
+            "body_sha256": new.body_sha256,
+            "state": state,
+            "file_name": new.file_name,
+            "effort": new.effort,
+            "route": new.route,
+            "traffic": new.traffic,
+            "version": 1 if new.edge else 0,
+            "create_time": now,
+            "update_time": now,
+            "expire_time": now + self._limits.retention_days * 86400 * MICROSECONDS,
+            "attempts": 0,
+            "lease_until": now + DIRECT_LEASE_S * MICROSECONDS,
+            "lane": new.lane,
+            "turn": places.next_turn(connection, new.caller.tenant, new.lane) if state is State.PENDING else 0,
+            "deadline": None if new.within_s is None else now + int(new.within_s * MICROSECONDS),
+        }
+        connection.execute(analyses.insert(), row)
+        connection.execute(envelopes.insert(), {"analysis_id": analysis_id, "body": new.body})
         if new.announced:
             rows = [_part_values(analysis_id, position, part) for position, part in enumerate(new.announced)]
             connection.execute(parts.insert(), rows)
@@ -252,15 +288,8 @@ class Store:
 
 def add_version(connection: sa.Connection, analysis_id: str, number: int, version: NewVersion, now: int) -> None:
     """Add a version's row."""
-    connection.execute(
-        versions.insert().values(
-            analysis_id=analysis_id,
-            version=number,
-            engine=version.engine,
-            create_time=now,
-            interpretation=version.interpretation,
-        )
-    )
+    row = {"analysis_id": analysis_id, "version": number, "engine": version.engine, "create_time": now}
+    connection.execute(versions.insert(), row | {"interpretation": version.interpretation})
 
 
 def move(connection: sa.Connection, log: EventLog, row: AnalysisRow, state: State, now: int) -> None:
@@ -302,11 +331,10 @@ def own(connection: sa.Connection, tenant: str, analysis_id: str) -> AnalysisRow
     Raises:
         NotFound: This tenant has no such analysis; whether another has is not told.
     """
-    query = sa.select(*COLUMNS).where(analyses.c.analysis_id == analysis_id, analyses.c.tenant == tenant)
-    row = first(connection, query)
-    if row is None:
+    found = connection.execute(_BY_ID, {"analysis_id": analysis_id, "tenant": tenant}).mappings().first()
+    if found is None:
         raise not_found(analysis_id)
-    return row
+    return AnalysisRow(**found)
 
 
 def first(connection: sa.Connection, query: sa.Select[Any]) -> AnalysisRow | None:
@@ -335,18 +363,12 @@ def too_late() -> TooLate:
 
 def part_rows(connection: sa.Connection, analysis_id: str) -> tuple[PartRow, ...]:
     """The announced parts, in the order of the envelope."""
-    columns = (parts.c.part_id, parts.c.announcement, parts.c.size, parts.c.sha256, parts.c.received)
-    query = sa.select(*columns).where(parts.c.analysis_id == analysis_id).order_by(parts.c.position)
-    return tuple(PartRow(**row) for row in connection.execute(query).mappings())
+    return tuple(PartRow(**row) for row in connection.execute(_PARTS, {"analysis_id": analysis_id}).mappings())
 
 
 def _earlier(connection: sa.Connection, caller: Caller, request_id: str, body_sha256: bytes) -> Taken | None:
-    query = sa.select(analyses.c.analysis_id, analyses.c.state, analyses.c.body_sha256).where(
-        analyses.c.tenant == caller.tenant,
-        analyses.c.device == caller.device,
-        analyses.c.request_id == request_id,
-    )
-    row = connection.execute(query).one_or_none()
+    request = {"tenant": caller.tenant, "device": caller.device, "request_id": request_id}
+    row = connection.execute(_EARLIER, request).one_or_none()
     if row is None:
         _check_not_deleted(connection, caller, request_id)
         return None
@@ -361,12 +383,8 @@ def _earlier(connection: sa.Connection, caller: Caller, request_id: str, body_sh
 
 
 def _check_not_deleted(connection: sa.Connection, caller: Caller, request_id: str) -> None:
-    same = (
-        tombstones.c.tenant == caller.tenant,
-        tombstones.c.device == caller.device,
-        tombstones.c.request_id == request_id,
-    )
-    if connection.execute(sa.select(tombstones.c.request_id).where(*same)).first() is not None:
+    request = {"tenant": caller.tenant, "device": caller.device, "request_id": request_id}
+    if connection.execute(_BURIED, request).first() is not None:
         raise NotFound(
             f"the analysis of request {request_id} was deleted",
             remedy="to have the document read again, submit it under a new request id",
@@ -388,13 +406,10 @@ def _part_values(analysis_id: str, position: int, part: NewPart) -> dict[str, An
 
 def whole(connection: sa.Connection, row: AnalysisRow, *, content: bool = True) -> AnalysisRow:
     """An analysis with its parts, wants and versions; without `content` versions are heads."""
-    columns = [versions.c.version, versions.c.engine, versions.c.create_time]
-    shown = versions.c.interpretation if content else sa.literal(b"").label("interpretation")
-    query = sa.select(*columns, shown).where(versions.c.analysis_id == row.analysis_id)
-    found = connection.execute(query.order_by(versions.c.version)).mappings()
+    found = connection.execute(_VERSIONS if content else _HEADS, {"analysis_id": row.analysis_id}).mappings()
     return replace(
         row,
         parts=part_rows(connection, row.analysis_id),
-        wants=wanted.rows(connection, wants.c.analysis_id == row.analysis_id),
+        wants=wanted.of_analysis(connection, row.analysis_id),
         versions=tuple(VersionRow(**version) for version in found),
     )

@@ -22,21 +22,28 @@ MAX_WANTS = 64
 MAX_WANTED_BYTES = 64 << 20
 """All parts of one analysis that were asked for, together: they are held in memory at once when it is read again."""
 
+_SAME = sa.and_(parts.c.analysis_id == wants.c.analysis_id, parts.c.part_id == wants.c.part_id)
+_ROWS = (
+    sa.select(
+        *(wants.c[name] for name in WantRow.__dataclass_fields__ if name != "received"),
+        sa.func.coalesce(parts.c.received, 0).label("received"),
+    )
+    .select_from(wants.outerjoin(parts, _SAME))
+    .order_by(wants.c.sequence)
+)
+_OF_ANALYSIS = _ROWS.where(wants.c.analysis_id == sa.bindparam("of"))
+
+
+def of_analysis(connection: sa.Connection, analysis_id: str) -> tuple[WantRow, ...]:
+    """All wants of an analysis, in the order in which they were raised."""
+    return tuple(WantRow(**row) for row in connection.execute(_OF_ANALYSIS, {"of": analysis_id}).mappings())
+
 
 def rows(
     connection: sa.Connection, *conditions: sa.ColumnElement[bool], limit: int | None = None
 ) -> tuple[WantRow, ...]:
     """Wants that meet all conditions, in the order in which they were raised."""
-    same = sa.and_(parts.c.analysis_id == wants.c.analysis_id, parts.c.part_id == wants.c.part_id)
-    query = (
-        sa.select(
-            *(wants.c[name] for name in WantRow.__dataclass_fields__ if name != "received"),
-            sa.func.coalesce(parts.c.received, 0).label("received"),
-        )
-        .select_from(wants.outerjoin(parts, same))
-        .where(*conditions)
-        .order_by(wants.c.sequence)
-    )
+    query = _ROWS.where(*conditions)
     if limit is not None:
         query = query.limit(limit)
     return tuple(WantRow(**row) for row in connection.execute(query).mappings())
