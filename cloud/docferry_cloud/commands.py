@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -52,7 +53,9 @@ def worker(
         raise ConfigurationError(
             "engine.workers is 0: this worker would do nothing", remedy="set it to 1 or more", setting="engine.workers"
         )
-    asyncio.run(work(settings, engine_factory=engine, ready=lambda: say("working")))
+    if asyncio.run(work(settings, engine_factory=engine, ready=lambda: say("working"))):
+        # The same process to whoever watches it, and none of its memory.
+        os.execv(sys.executable, sys.orig_argv)  # noqa: S606 - the command that started us, word for word
 
 
 def _prepared(config: Path | None, *, json: bool) -> tuple[CloudSettings, Callable[..., None], Callable[[], Engine]]:

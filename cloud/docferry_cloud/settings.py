@@ -59,6 +59,13 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("engine.threads", 1, "Threads of one worker's engine session", minimum=1, maximum=64),
     Setting(
+        "engine.recycle_hours",
+        24,
+        "A `docferry cloud worker` older than this finishes or gives back what it does and begins anew; 0 never",
+        minimum=0,
+    ),
+    Setting("engine.recycle_mb", 4096, "The same for one that holds more memory than this; 0 never", minimum=0),
+    Setting(
         "engine.remember",
         True,
         "Exactly the same content of one tenant is answered from what was read before, and the answer says so",
@@ -133,6 +140,8 @@ class CloudSettings:
     tenant_limit: int = 500
     workers: int = 2
     threads: int = 1
+    recycle_s: float = 0.0
+    recycle_mb: int = 0
     remember: bool = True
     patience_s: float = 60.0
     request_s: float = 86400.0
@@ -176,6 +185,8 @@ def cloud_settings(values: Mapping[str, Any]) -> CloudSettings:
         tenant_limit=values["queue.tenant_limit"],
         workers=values["engine.workers"],
         threads=values["engine.threads"],
+        recycle_s=values["engine.recycle_hours"] * 3600.0,
+        recycle_mb=values["engine.recycle_mb"],
         remember=values["engine.remember"],
         patience_s=values["wants.patience_s"],
         request_s=values["wants.request_hours"] * 3600.0,

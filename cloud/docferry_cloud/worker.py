@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import threading
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 from docferry_cloud.core import Core, Times, make_core
 from docferry_cloud.engine import Engine
@@ -130,11 +133,15 @@ async def work(
     engine_factory: Callable[[], Engine],
     ready: Callable[[], None] | None = None,
     times: Times | None = None,
-) -> None:
-    """Work on what the front ends of the same database take in, until SIGTERM or SIGINT.
+) -> bool:
+    """Work on what the front ends of the same database take in, until SIGTERM or SIGINT, or until it is outgrown.
 
     Args:
         ready: Called once work is taken up.
+
+    Returns:
+        Whether the process is older or larger than the settings allow: it has given back what it had not finished, and
+        is to be begun anew.
 
     Raises:
         ConfigurationError: The database or the object store cannot be used.
@@ -159,9 +166,30 @@ async def work(
         await up
         if ready is not None and not stop.is_set():
             ready()
-        await stopped
+        outgrown = asyncio.create_task(_outgrown(settings, times.health))
+        await asyncio.wait((stopped, outgrown), return_when=asyncio.FIRST_COMPLETED)
+        outgrown.cancel()
+        stopped.cancel()
+        return not stop.is_set()
     finally:
         await worker.stop()
         await asyncio.to_thread(core.database.close)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
+
+
+async def _outgrown(settings: CloudSettings, pause_s: float) -> None:
+    """Wait until this process is older or larger than allowed; for ever if nothing bounds it."""
+    began = time.monotonic()
+    while True:
+        await asyncio.sleep(pause_s)
+        age_s, memory_mb = time.monotonic() - began, resident_mb()
+        if 0 < settings.recycle_s < age_s or 0 < settings.recycle_mb < memory_mb:
+            log.warning("to be begun anew after %.1f h, at %d MB", age_s / 3600, memory_mb)
+            return
+
+
+def resident_mb() -> int:
+    """Memory of this process that is in RAM now."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") >> 20
