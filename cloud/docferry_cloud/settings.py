@@ -64,7 +64,7 @@ SETTINGS: tuple[Setting, ...] = (
         "A `docferry cloud worker` older than this finishes or gives back what it does and begins anew; 0 never",
         minimum=0,
     ),
-    Setting("engine.recycle_mb", 4096, "The same for one that holds more memory than this; 0 never", minimum=0),
+    Setting("engine.recycle_mb", 3072, "The same for one that holds more memory than this; 0 never", minimum=0),
     Setting(
         "engine.remember",
         True,

@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 from google.rpc import status_pb2
 
-from docferry.errors import Conflict, DocferryError, NotFound, Overloaded, TooLate
+from docferry.errors import Conflict, DocferryError, NotFound, Overloaded, TooLate, Unavailable
 from docferry_cloud import blob_list, places, wanted
 from docferry_cloud.blobs import Blobs
 from docferry_cloud.database import Clock, Database, wall_clock
@@ -194,7 +194,7 @@ class Store:
         """The envelope's bytes and the supplied parts' by id; None if the analysis was deleted.
 
         Raises:
-            Unavailable: The object store is away.
+            Unavailable: The object store is away, or lacks an object that it should hold.
         """
         supplied: dict[str, list[bytes]] = {}
         with self._database.read() as connection:
@@ -207,11 +207,21 @@ class Store:
                 supplied.setdefault(part_id, []).append(data)
             stored = blob_list.names(connection, analysis_id)
         for part_id, name in stored.items():
-            whole = self._blobs.get(name)
-            if whole is None:
+            data = self._blobs.get(name)
+            if data is None:
+                self._check_deleted(analysis_id, part_id)
                 return None
-            supplied[part_id] = [whole]
+            supplied[part_id] = [data]
         return body, {part_id: b"".join(data) for part_id, data in supplied.items()}
+
+    def _check_deleted(self, analysis_id: str, part_id: str) -> None:
+        """An object that is not there must have gone with its analysis."""
+        with self._database.read() as connection:
+            if part_id in blob_list.names(connection, analysis_id):
+                raise Unavailable(
+                    f"part {part_id} of analysis {analysis_id} is not in the object store",
+                    remedy="let every process name the same data.blobs, and restore what was lost there",
+                )
 
     def asked(self, analysis_id: str) -> tuple[WantRow, ...]:
         """Everything that was wanted of the device about an analysis, in the order in which it was raised."""

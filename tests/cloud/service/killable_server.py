@@ -56,7 +56,7 @@ def dying_after(function, when=lambda _result: True):
 LINK = LinkTimes(ping=0.4, pong=0.4, connect=1.0, first_pause=0.05, longest_pause=0.2)
 FAULTS = {
     "none": lambda: None,
-    "row stored, not acknowledged": lambda: setattr(Store, "take", dying_after(Store.take)),
+    "row stored, not acknowledged": lambda: setattr(Store, "take_many", dying_after(Store.take_many)),
     "acknowledged, not enqueued": lambda: setattr(Workflows, "enqueue", die),
     "enqueued, not claimed": lambda: setattr(WorkList, "claim", die),
     "claimed, not read": lambda: setattr(WorkList, "claim", dying_after(WorkList.claim)),

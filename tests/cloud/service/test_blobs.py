@@ -132,6 +132,18 @@ def test_a_part_that_is_written_in_vain_leaves_a_spare_object_and_keeps_its_rows
     assert world.store.envelope(analysis_id)[1] == {"p1": data}
 
 
+def test_an_object_that_is_not_there_though_its_analysis_is_gets_named(supplied):
+    world, analysis_id, _ = supplied
+    assert BlobList(world.database, world.blobs, world.clock).move() == 1
+    for page in world.blobs._store.list():
+        for item in page:
+            world.blobs.delete(item["path"])
+    with pytest.raises(Unavailable, match="p1"):
+        world.store.envelope(analysis_id)
+    world.store.delete("tenant", analysis_id)
+    assert world.store.envelope(analysis_id) is None
+
+
 def test_an_object_that_cannot_be_deleted_now_is_deleted_later(supplied):
     world, analysis_id, _ = supplied
     assert BlobList(world.database, world.blobs, world.clock).move() == 1
