@@ -96,6 +96,8 @@ class Workflows:
             "executor_id": self._executor_id,
             "application_version": _APPLICATION_VERSION,
             "log_level": "WARNING",
+            # One for each body, the store's threads that enqueue, and DBOS's own loops: a server has few to give.
+            "sys_db_pool_size": self._concurrency + 6,
             # Nothing of ours waits on DBOS: the event log tells what is done.
             "use_listen_notify": False,
         }
