@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +17,7 @@ from docferry.settings import load
 
 if TYPE_CHECKING:
     from docferry_cloud.engine import Engine
+    from docferry_cloud.settings import CloudSettings
 
 cloud_app = typer.Typer(help="The cloud service.", no_args_is_help=True)
 
@@ -30,9 +33,34 @@ def serve(
     json: Annotated[bool, typer.Option("--json", help="Say the address and readiness as JSON Lines.")] = False,
 ) -> None:
     """Take envelopes in, interpret them and publish what was found, until SIGTERM or Ctrl-C."""
-    from docferry.model_store import default_store
-    from docferry_cloud.pipeline import PipelineEngine
     from docferry_cloud.server import serve as run
+
+    settings, say, engine = _prepared(config, json=json)
+    asyncio.run(run(settings, engine_factory=engine, ready=lambda address: say("listening", address=address)))
+
+
+@cloud_app.command("worker")
+def worker(
+    config: Annotated[Path | None, typer.Option("--config", help="The TOML file of the front ends.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Say readiness as JSON Lines.")] = False,
+) -> None:
+    """Interpret what the front ends of the same database take in, until SIGTERM or Ctrl-C; listens on no port."""
+    from docferry.errors import ConfigurationError
+    from docferry_cloud.worker import work
+
+    settings, say, engine = _prepared(config, json=json)
+    if not settings.workers:
+        raise ConfigurationError(
+            "engine.workers is 0: this worker would do nothing", remedy="set it to 1 or more", setting="engine.workers"
+        )
+    if asyncio.run(work(settings, engine_factory=engine, ready=lambda: say("working"))):
+        # The same process to whoever watches it, and none of its memory.
+        os.execv(sys.executable, sys.orig_argv)  # noqa: S606 - the command that started us, word for word
+
+
+def _prepared(config: Path | None, *, json: bool) -> tuple[CloudSettings, Callable[..., None], Callable[[], Engine]]:
+    """The settings, how to say something, and the engine's factory."""
+    from docferry.model_store import default_store
     from docferry_cloud.settings import SETTINGS, cloud_settings
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
@@ -45,8 +73,10 @@ def serve(
             typer.echo(" ".join([status, *values.values()]))
 
     def engine() -> Engine:
+        from docferry_cloud.pipeline import PipelineEngine
+
         loaded = PipelineEngine.load(default_store(), settings.workers * settings.threads)
         say("ready", engine=loaded.name)
         return loaded
 
-    asyncio.run(run(settings, engine_factory=engine, ready=lambda address: say("listening", address=address)))
+    return settings, say, engine

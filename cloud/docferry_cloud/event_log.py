@@ -1,7 +1,6 @@
 """The one ordered event log. Events are appended in the transaction of the change they tell about.
 
-SQLite has one writer, so events commit in the order of their sequence; on PostgreSQL an advisory lock around the
-append would have to give the same.
+There is one writer at a time (`dialects`), so events commit in the order of their sequences.
 """
 
 from __future__ import annotations
@@ -16,6 +15,10 @@ import sqlalchemy as sa
 from docferry_cloud import webhook_format
 from docferry_cloud.database import Clock, Database, wall_clock
 from docferry_cloud.schema import EventType, State, deliveries, events, facts, subscriptions
+
+_HOOKS = sa.select(subscriptions.c.subscription_id).where(
+    subscriptions.c.tenant == sa.bindparam("tenant"), subscriptions.c.disabled_reason == ""
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +77,20 @@ class EventLog:
         """Append one event and a delivery for every webhook of the tenant, in the caller's transaction."""
         now = self._clock()
         event_id = str(uuid.uuid4())
-        inserted = connection.execute(
-            events.insert().values(
-                event_id=event_id,
-                tenant=happening.tenant,
-                analysis_id=happening.analysis_id,
-                document_id=happening.document_id,
-                type=happening.type,
-                state=happening.state,
-                version=happening.version,
-                create_time=now,
-            )
-        )
-        (sequence,) = inserted.inserted_primary_key or (0,)
-        hooks = sa.select(subscriptions.c.subscription_id).where(
-            subscriptions.c.tenant == happening.tenant, subscriptions.c.disabled_reason == ""
-        )
+        row = {
+            "event_id": event_id,
+            "tenant": happening.tenant,
+            "analysis_id": happening.analysis_id,
+            "document_id": happening.document_id,
+            "type": happening.type,
+            "state": happening.state,
+            "version": happening.version,
+            "create_time": now,
+        }
+        (sequence,) = connection.execute(events.insert(), row).inserted_primary_key or (0,)
+        hooks = connection.execute(_HOOKS, {"tenant": happening.tenant}).scalars().all()
+        if not hooks:
+            return
         body = webhook_format.payload(
             kind=happening.type.value,
             create_time=now,
@@ -108,10 +109,9 @@ class EventLog:
                 "due_time": now,
                 "body": body,
             }
-            for hook in connection.execute(hooks).scalars()
+            for hook in hooks
         ]
-        if rows:
-            connection.execute(deliveries.insert(), rows)
+        connection.execute(deliveries.insert(), rows)
 
     def latest(self) -> int:
         """The newest sequence; 0 in an empty log."""

@@ -7,18 +7,22 @@ import hashlib
 from google.protobuf.message import Message
 
 from docferry.envelope import check_envelope, part_name
-from docferry.errors import EnvelopeError, EnvelopeTooLarge
+from docferry.errors import EnvelopeError, EnvelopeTooLarge, InputError
 from docferry.packing import MAX_PAGES, unpack_reading
 from docferry.v1 import analysis_pb2 as analysis_pb
 from docferry.v1 import analysis_service_pb2 as service_pb
 from docferry.v1 import envelope_pb2 as pb
 from docferry.wire import document_to_proto
+from docferry_cloud import places
 from docferry_cloud.pictures import check_picture, is_picture
 from docferry_cloud.rows import Caller, NewPart, NewVersion, Submission
 from docferry_cloud.supply import Chunk
 
 MAX_ANNOUNCED_BYTES = 128 << 20
 """All announced parts of one envelope together: they are held in memory at once when the work begins."""
+
+MAX_WITHIN_S = 30 * 86400
+"""The longest deadline."""
 
 
 def envelope_hash(envelope: pb.Envelope) -> tuple[bytes, bytes]:
@@ -33,6 +37,7 @@ def submission(request: service_pb.SubmitRequest, caller: Caller) -> Submission:
     Raises:
         EnvelopeError, EnvelopeTooLarge, UnsupportedVersion: The envelope breaks the contract.
         UnreadableImage, ImageTooLarge: A picture inside it cannot be used.
+        InputError: The time that it is given is none.
     """
     envelope = request.envelope
     check_envelope(envelope)
@@ -52,6 +57,8 @@ def submission(request: service_pb.SubmitRequest, caller: Caller) -> Submission:
         traffic=_traffic(envelope, request).SerializeToString(deterministic=True),
         announced=tuple(_announced(part) for part in envelope.parts if not part.data),
         edge=_edge_version(envelope),
+        within_s=_within(request),
+        lane=places.BACKGROUND if request.urgency == service_pb.URGENCY_BACKGROUND else places.INTERACTIVE,
     )
 
 
@@ -66,6 +73,19 @@ def chunk(request: service_pb.SupplyRequest) -> Chunk:
         data=request.data,
         message_bytes=request.ByteSize(),
     )
+
+
+def _within(request: service_pb.SubmitRequest) -> float | None:
+    if not request.HasField("finish_within"):
+        return None
+    seconds = request.finish_within.seconds + request.finish_within.nanos / 1e9
+    if not 1 <= seconds <= MAX_WITHIN_S:
+        raise InputError(
+            f"finish_within is {seconds:g} s",
+            remedy=f"give 1..{MAX_WITHIN_S} s, or leave it out",
+            field="finish_within",
+        )
+    return seconds
 
 
 def _check_part(place: str, part: pb.Part) -> None:

@@ -16,6 +16,8 @@ from docferry.status import status_of
 from docferry.v1 import analysis_pb2 as analysis_pb
 from docferry.v1 import envelope_pb2 as pb
 from docferry.wire import box_from_proto, document_to_proto
+from docferry_cloud.content_key import content_key, said_before
+from docferry_cloud.dialects import DatabaseAway
 from docferry_cloud.documents.files import count_pages
 from docferry_cloud.engine import Crop, Effort, Engine, PageInput
 from docferry_cloud.interpret import Interpretation, interpret
@@ -30,6 +32,7 @@ log = logging.getLogger(__name__)
 _EFFORTS: Mapping[int, Effort] = {pb.EFFORT_FAST: Effort.FAST, pb.EFFORT_DEEP: Effort.DEEP}
 _ASK_EVERY_S = 0.25
 _RETRY_WAIT_S = 10.0
+_STORE_WAIT_S = 1.0
 
 
 class Interpreter:
@@ -38,16 +41,25 @@ class Interpreter:
     Args:
         stopping: Set when the service shuts down; work then stops and is given back.
         patience_s: How long an analysis waits for pictures that the engine asks the device for; 0 asks for none.
+        remember: Whether exactly the same content of a tenant is answered from what was read before.
     """
 
     def __init__(
-        self, store: Store, work: WorkList, engine: Engine, stopping: threading.Event, patience_s: float = 0.0
+        self,
+        store: Store,
+        work: WorkList,
+        engine: Engine,
+        stopping: threading.Event,
+        patience_s: float = 0.0,
+        *,
+        remember: bool = False,
     ) -> None:
         self._store = store
         self._work = work
         self._engine = engine
         self._stopping = stopping
         self._patience_s = patience_s
+        self._remember = remember
 
     def run(self, analysis_id: str) -> None:
         """Claim, interpret and finish one analysis; whatever goes wrong with the document ends in FAILED."""
@@ -61,6 +73,9 @@ class Interpreter:
             return  # deleted meanwhile
         try:
             self._interpret(claim, *stored)
+        except DatabaseAway:
+            # If not even this can be stored, the sweeper sets it free.
+            self._work.release(claim.analysis_id, wait_s=_STORE_WAIT_S, counts=False)
         except DocferryError as error:
             self._settle(claim, error)
         # An engine's libraries raise anything; the document has failed, the service has not.
@@ -88,6 +103,14 @@ class Interpreter:
                 self._work.finish(analysis_id, NewVersion(before.engine, with_notices(before.interpretation, notices)))
                 return
         envelope = pb.Envelope.FromString(body)
+        # What a device was asked for is no part of what it sent: such an answer is its own analysis's alone.
+        key = content_key(envelope, self._engine.name) if self._remember and not asked else None
+        known = None if key is None else self._work.read_before(analysis_id, key, self._engine.name)
+        if known is not None:
+            read_in, interpretation = known
+            answer = with_notices(interpretation, [said_before(read_in)])
+            self._work.finish(analysis_id, NewVersion(self._engine.name, answer))
+            return
         envelope.parts.extend(part_of(want) for want in asked if want.state is WantState.SUPPLIED)
         # One round of asking: an engine that is never content must not keep a document for ever.
         can_ask = self._patience_s > 0 and not waited_for
@@ -99,7 +122,8 @@ class Interpreter:
             version = NewVersion(self._engine.name, interpretation_bytes(result, [notice]))
             self._work.ask(analysis_id, version, result.wants, self._patience_s)
         else:
-            self._work.finish(analysis_id, NewVersion(self._engine.name, interpretation_bytes(result, notices)))
+            version = NewVersion(self._engine.name, interpretation_bytes(result, notices))
+            self._work.finish(analysis_id, version, key)
 
     def _settle(self, claim: Claim, error: DocferryError) -> None:
         if self._stopping.is_set():

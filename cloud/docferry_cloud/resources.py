@@ -98,26 +98,30 @@ def page_size(asked: int) -> int:
     return min(asked, _PAGE_MAXIMUM) or _PAGE_SIZE
 
 
-def page_token(row_time: int, row_id: str) -> str:
-    """The token for the page after this row."""
-    return base64.urlsafe_b64encode(f"1:{row_time}:{row_id}".encode()).decode()
+def page_token(row_time: int, row_id: str, name: str = "") -> str:
+    """The token for the page after this row, of the list of that name."""
+    return base64.urlsafe_b64encode(f"2:{name}:{row_time}:{row_id}".encode()).decode()
 
 
-def after_token(token: str) -> tuple[int, str] | None:
+def after_token(token: str, name: str = "") -> tuple[int, str] | None:
     """The row a page token stands for; None for the first page.
 
     Raises:
-        InputError: It is no token of ours.
+        InputError: It is no token of ours, or one of another list.
     """
     if not token:
         return None
     try:
-        version, row_time, row_id = base64.urlsafe_b64decode(token.encode()).decode().split(":")
-        if version == "1" and row_time.isdecimal() and len(row_time) <= 18:
+        version, listed, row_time, row_id = base64.urlsafe_b64decode(token.encode()).decode().split(":")
+        if version == "2" and listed == name and row_time.isdecimal() and len(row_time) <= 18:
             return int(row_time), row_id
     except (binascii.Error, ValueError):
         pass
-    raise InputError("the page token is malformed", remedy="give one from the answer before", field="page_token")
+    raise InputError(
+        "the page token is of no list like this one",
+        remedy="give the one from the answer before, with the same conditions and order",
+        field="page_token",
+    )
 
 
 def _version(row: VersionRow) -> pb.Version:

@@ -44,7 +44,12 @@ class NewVersion:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A checked envelope, ready to be stored. `route` and `traffic` are serialized messages."""
+    """A checked envelope, ready to be stored. `route` and `traffic` are serialized messages.
+
+    Attributes:
+        within_s: How long anybody waits for it to be begun; None for ever.
+        lane: One of `places`.
+    """
 
     caller: Caller
     request_id: str
@@ -57,6 +62,8 @@ class Submission:
     traffic: bytes
     announced: tuple[NewPart, ...]
     edge: NewVersion | None
+    within_s: float | None = None
+    lane: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +140,7 @@ class AnalysisRow:
     update_time: int
     expire_time: int
     attempts: int
+    deadline: int | None
     parts: tuple[PartRow, ...] = ()
     wants: tuple[WantRow, ...] = ()
     versions: tuple[VersionRow, ...] = ()

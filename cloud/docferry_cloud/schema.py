@@ -1,8 +1,8 @@
 """The tables. Times are microseconds since 1970 (UTC); protobuf messages are stored as their bytes.
 
-Everything that was received lies in rows, supplied parts too (`chunks`, at most 512 KiB each): one transaction then
-covers bytes and state, a delete takes all of it, and nothing has to be counted or swept. The same tables serve
-PostgreSQL.
+Everything that is received goes into rows first, supplied parts too (`chunks`, at most 512 KiB each): one transaction
+then covers bytes and state. Large parts move on into an object store (`blobs`) once they are whole. The same tables
+serve SQLite and PostgreSQL; a change here needs a step in `migrations/versions`.
 """
 
 from __future__ import annotations
@@ -96,7 +96,16 @@ analyses = sa.Table(
     sa.Column("owner", sa.String(64)),
     sa.Column("attempts", sa.Integer, nullable=False),
     sa.Column("lease_until", sa.BigInteger, nullable=False),
+    # Its place in the queue: lanes one after the other, turns within a lane; both 0 until it is PENDING (`queueing`).
+    sa.Column("turn", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("lane", sa.Integer, nullable=False, server_default="0"),
+    # When nobody waits for it any more; null: never.
+    sa.Column("deadline", sa.BigInteger),
+    # What it was read from, so that the same once more is known (`content_key`); null until it has finished.
+    sa.Column("content_key", sa.LargeBinary),
     sa.UniqueConstraint("tenant", "device", "request_id"),
+    sa.Index("analyses_by_turn", "state", "tenant", "turn"),
+    sa.Index("analyses_by_content", "tenant", "content_key"),
     sa.Index("analyses_by_state", "state", "lease_until"),
     sa.Index("analyses_by_time", "tenant", "create_time", "analysis_id"),
     sa.Index("analyses_by_document", "tenant", "document_id"),
@@ -127,6 +136,8 @@ parts = sa.Table(
     sa.Column("size", sa.BigInteger, nullable=False),
     sa.Column("sha256", sa.LargeBinary, nullable=False),
     sa.Column("received", sa.BigInteger, nullable=False),
+    # Whether its bytes have moved from `chunks` into the tenant's blob of that hash.
+    sa.Column("stored", sa.Boolean, nullable=False, server_default=sa.false()),
 )
 
 chunks = sa.Table(
@@ -137,6 +148,27 @@ chunks = sa.Table(
     sa.Column("start", sa.BigInteger, primary_key=True),
     sa.Column("data", sa.LargeBinary, nullable=False),
     sa.ForeignKeyConstraint(["analysis_id", "part_id"], ["parts.analysis_id", "parts.part_id"], ondelete="CASCADE"),
+)
+
+# Objects that parts hold, one for all parts of a tenant with the same content; the last holder takes it along.
+blobs = sa.Table(
+    "blobs",
+    metadata,
+    sa.Column("tenant", sa.String(64), primary_key=True),
+    sa.Column("sha256", sa.LargeBinary, primary_key=True),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("holders", sa.Integer, nullable=False),
+)
+
+# Objects that no part holds: about to be written, written in vain, or let go. Deleted when their time has come.
+spare_blobs = sa.Table(
+    "spare_blobs",
+    metadata,
+    sa.Column("name", sa.String(255), primary_key=True),
+    sa.Column("tenant", sa.String(64), nullable=False),
+    sa.Column("sha256", sa.LargeBinary, nullable=False),
+    sa.Column("due_time", sa.BigInteger, nullable=False),
+    sa.Index("spare_blobs_by_due", "due_time"),
 )
 
 # What was asked of a device after its envelope had come. Bytes that answer it lie in `parts` and `chunks`, under the

@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-import threading
-import uuid
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
 import grpc
 import grpc.aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-untyped]
 from grpc_health.v1.health import aio as health_aio  # type: ignore[import-untyped]
 
-from docferry.channel import LinkTimes, is_loopback, server_options
-from docferry.errors import ConfigurationError
+from docferry.channel import is_loopback, server_options
+from docferry.errors import ConfigurationError, DocferryError
 from docferry.v1 import (
     analysis_service_pb2,
     analysis_service_pb2_grpc,
@@ -25,23 +22,17 @@ from docferry.v1 import (
     subscription_service_pb2,
     subscription_service_pb2_grpc,
 )
-from docferry_cloud import webhook_format, webhooks
-from docferry_cloud.database import Database
+from docferry_cloud import webhooks
+from docferry_cloud.core import Times, make_core
 from docferry_cloud.device_watch import WantFeed
 from docferry_cloud.engine import Engine
-from docferry_cloud.event_log import EventLog
-from docferry_cloud.interpreter import Interpreter
-from docferry_cloud.rows import Limits
+from docferry_cloud.loops import end, keep_going
 from docferry_cloud.service import Service
 from docferry_cloud.services import AnalysisServicer, DeviceServicer, SubscriptionServicer
 from docferry_cloud.settings import CloudSettings
-from docferry_cloud.store import Store
 from docferry_cloud.subscriptions import Subscriptions
-from docferry_cloud.sweeper import Sweeper, SweepTimes
-from docferry_cloud.want_list import WantList
-from docferry_cloud.watch import EventFeed, WatchTimes
-from docferry_cloud.work import WorkList
-from docferry_cloud.workflow import Workflows
+from docferry_cloud.watch import EventFeed
+from docferry_cloud.worker import Worker
 
 log = logging.getLogger(__name__)
 
@@ -50,23 +41,6 @@ SERVICES = (
     device_service_pb2.DESCRIPTOR.services_by_name["DeviceService"].full_name,
     subscription_service_pb2.DESCRIPTOR.services_by_name["SubscriptionService"].full_name,
 )
-_RESTART_S = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Times:
-    """Everything that has a rhythm, in seconds; the defaults are for service, shorter ones for tests.
-
-    Attributes:
-        drain: How long calls in progress may take at shutdown, and how long running work.
-        webhook_waits: Waits after the first, second, ... failed attempt.
-    """
-
-    sweep: SweepTimes = field(default_factory=SweepTimes)
-    watch: WatchTimes = field(default_factory=WatchTimes)
-    link: LinkTimes = field(default_factory=LinkTimes)
-    webhook_waits: tuple[float, ...] = webhook_format.RETRY_SECONDS
-    drain: float = 10.0
 
 
 async def serve(
@@ -109,50 +83,25 @@ async def serve(
 
 
 class CloudServer:
-    """One process of the service. DBOS allows one at a time in a process."""
+    """One process of the service: a front end, and a worker unless `settings.workers` is 0."""
 
     def __init__(
         self, settings: CloudSettings, *, engine_factory: Callable[[], Engine], times: Times | None = None
     ) -> None:
         self._settings = settings
-        self._engine_factory = engine_factory
         self._times = times or Times()
-        self._stopping = threading.Event()
-        self._engine: Engine | None = None
-        folder = settings.directory
-        self._database = Database(folder / "store.sqlite", min_free_bytes=settings.min_free_bytes)
-        self._log = EventLog(self._database)
-        limits = Limits(settings.queue_limit, settings.tenant_limit, settings.retention_days)
-        self._store = Store(self._database, self._log, limits)
-        self._subscriptions = Subscriptions(self._database)
-        self._wants = WantList(self._database, self._log, request_s=settings.request_s)
-        self._feed = EventFeed(self._database, self._log, self._times.watch)
-        self._want_feed = WantFeed(self._database, self._wants, self._feed, self._times.watch)
-        # The host and the pid would do until a pid is used again.
-        owner = f"cloud-{uuid.uuid4()}"
-        self._work = WorkList(self._database, self._log, owner)
-        self._workflows = Workflows(
-            folder / "workflows.sqlite", executor_id=owner, concurrency=settings.workers, body=self._interpret
-        )
-        self._sweeper = Sweeper(
-            store=self._store,
-            events=self._log,
-            work=self._work,
-            wants=self._wants,
-            workflows=self._workflows,
-            retention_days=settings.retention_days,
-            times=self._times.sweep,
-        )
+        self._core = core = make_core(settings)
+        self._worker = Worker(core, settings, engine_factory=engine_factory, times=self._times)
+        self._subscriptions = Subscriptions(core.database)
+        self._feed = EventFeed(core.database, core.log, self._times.watch)
+        self._want_feed = WantFeed(core.database, core.wants, self._feed, self._times.watch)
         self._service = Service(
-            database=self._database,
-            log=self._log,
-            store=self._store,
-            wants=self._wants,
+            core,
             subscriptions=self._subscriptions,
             feed=self._feed,
             want_feed=self._want_feed,
-            enqueue=self._workflows.enqueue,
-            again=self._workflows.again,
+            enqueue=self._worker.workflows.enqueue,
+            again=self._worker.workflows.again,
         )
         self._health = health_aio.HealthServicer()
         self._server: grpc.aio.Server | None = None
@@ -163,20 +112,23 @@ class CloudServer:
         """Take calls; gives the address. The engine and the worker come up afterwards, health says when.
 
         Raises:
-            ConfigurationError: The address, the TLS files or the data folder cannot be used.
+            ConfigurationError: The address, the TLS files, the database or the data folder cannot be used.
         """
-        await self._database.run(self._database.create)
-        await self._database.run(self._subscriptions.configure, self._settings.webhooks)
+        database = self._core.database
+        await database.run(database.create)
+        await database.run(self._subscriptions.configure, self._settings.webhooks)
         await self._feed.open()
-        await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
+        await self._set_health(serving=False)
         self._server = self._build()
         address = self._bind(self._server)
         await self._server.start()
-        self._loops = [
-            self._loop("event feed", self._feed.run),
-            self._loop("want feed", self._want_feed.run),
-            self._loop("webhooks", self._post),
-        ]
+        bodies = (
+            ("event feed", self._feed.run),
+            ("want feed", self._want_feed.run),
+            ("webhooks", self._post),
+            ("health", self._watch_health),
+        )
+        self._loops = [keep_going(name, body) for name, body in bodies]
         self._up = asyncio.create_task(self._come_up())
         log.info("listening on %s", address)
         return address
@@ -194,72 +146,48 @@ class CloudServer:
         if self._server is not None:
             await self._server.stop(self._times.drain)
         await self._service.settle()
-        self._stopping.set()
+        self._worker.halt()
         if self._up is not None:
             # The engine's load cannot be interrupted, and DBOS must not come up after it was taken down.
             await asyncio.wait((self._up,))
-        for task in self._loops:
-            task.cancel()
-        await asyncio.gather(*self._loops, return_exceptions=True)
-        if self._engine is not None:
-            await asyncio.to_thread(self._workflows.stop, self._times.drain)
-            await self._database.run(self._work.announce_gone)
-        await asyncio.to_thread(self._database.close)
+        await end(self._loops)
+        await self._worker.stop()
+        await asyncio.to_thread(self._core.database.close)
         log.info("stopped")
 
     async def _come_up(self) -> None:
-        engine = await asyncio.to_thread(self._engine_factory)
-        if self._stopping.is_set():
-            return
-        self._engine = engine
-        await asyncio.to_thread(self._workflows.start)
-        await self._database.run(lambda: self._sweeper.sweep(first=True))
-        self._loops += [self._loop("sweeper", self._sweep), self._loop("purge", self._purge)]
-        await self._set_health(health_pb2.HealthCheckResponse.SERVING)
-        log.info("engine %s is loaded", engine.name)
+        await self._worker.come_up()
+        await self._look_at_health()
 
-    def _interpret(self, analysis_id: str) -> None:
-        if self._engine is not None and not self._stopping.is_set():
-            patience = self._settings.patience_s
-            Interpreter(self._store, self._work, self._engine, self._stopping, patience).run(analysis_id)
-
-    async def _sweep(self) -> None:
+    async def _watch_health(self) -> None:
         while True:
-            await asyncio.sleep(self._times.sweep.sweep)
-            await self._database.run(self._sweeper.sweep)
+            await asyncio.sleep(self._times.health)
+            await self._look_at_health()
 
-    async def _purge(self) -> None:
-        while True:
-            await self._database.run(self._sweeper.purge)
-            await asyncio.sleep(self._times.sweep.purge)
+    async def _look_at_health(self) -> None:
+        """Serving means that what is taken in gets done: model loaded, a worker alive, the database there."""
+        try:
+            serving = await self._worker.healthy()
+        except DocferryError as error:
+            log.warning("not healthy: %s", error)
+            serving = False
+        await self._set_health(serving=serving)
 
     async def _post(self) -> None:
         async with webhooks.client() as client:
             poster = webhooks.Poster(client, allow_private=self._settings.allow_private)
             await webhooks.WebhookLoop(
-                database=self._database,
+                database=self._core.database,
                 subscriptions=self._subscriptions,
                 feed=self._feed,
                 poster=poster,
                 schedule=self._times.webhook_waits,
             ).run()
 
-    def _loop(self, name: str, body: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
-        """Keep a loop going: an error is logged and the loop begun again, as its state is in rows."""
-
-        async def forever() -> None:
-            while True:
-                try:
-                    await body()
-                except Exception:
-                    log.exception("%s: begun again in %g s", name, _RESTART_S)
-                    await asyncio.sleep(_RESTART_S)
-
-        return asyncio.create_task(forever(), name=name)
-
-    async def _set_health(self, status: int) -> None:
+    async def _set_health(self, *, serving: bool) -> None:
+        answer = health_pb2.HealthCheckResponse
         for name in ("", *SERVICES):
-            await self._health.set(name, status)
+            await self._health.set(name, answer.SERVING if serving else answer.NOT_SERVING)
 
     def _build(self) -> grpc.aio.Server:
         server = grpc.aio.server(

@@ -13,15 +13,17 @@ from docferry.v1 import analysis_service_pb2 as pb
 from docferry.v1 import device_service_pb2 as device_pb
 from docferry.v1 import envelope_pb2
 from docferry_cloud import intake
-from docferry_cloud.database import Database, wall_clock
+from docferry_cloud.core import Core
+from docferry_cloud.correct import Correction, Corrections
+from docferry_cloud.database import wall_clock
 from docferry_cloud.device_watch import Wanted, WantFeed
-from docferry_cloud.event_log import EventLog
+from docferry_cloud.listing import Listing, page
 from docferry_cloud.rows import AnalysisRow, Caller
 from docferry_cloud.schema import State
-from docferry_cloud.store import Store
 from docferry_cloud.subscriptions import SubscriptionRow, Subscriptions
 from docferry_cloud.supply import Progress, check_chunk, find_part, piece, supply
-from docferry_cloud.want_list import WantList, refusal, wish
+from docferry_cloud.together import Together
+from docferry_cloud.want_list import refusal, wish
 from docferry_cloud.watch import Beat, EventFeed, Told
 
 log = logging.getLogger(__name__)
@@ -42,21 +44,24 @@ class Service:
 
     def __init__(
         self,
+        core: Core,
         *,
-        database: Database,
-        log: EventLog,
-        store: Store,
-        wants: WantList,
         subscriptions: Subscriptions,
         feed: EventFeed,
         want_feed: WantFeed,
         enqueue: Callable[[str], None],
         again: Callable[[str], bool],
     ) -> None:
-        self._database = database
-        self._log = log
-        self._store = store
-        self._wants = wants
+        self._database = core.database
+        self._log = core.log
+        self._blobs = core.blobs
+        self._blob_list = core.blob_list
+        self._store = core.store
+        self._wants = core.wants
+        self._corrections = Corrections(core.database, core.log)
+        self._together = Together(core.database, core.store)
+        # One after the other: who waits for an acknowledgement goes before who waits for work to begin.
+        self._enqueuing = asyncio.Lock()
         self._subscriptions = subscriptions
         self._feed = feed
         self._want_feed = want_feed
@@ -73,9 +78,9 @@ class Service:
         """Take an envelope; on return it is durable and, if all of it is here, on its way into the queue."""
         async with self._room():
             new = await self._database.run(intake.submission, request, caller)
-            taken = await self._database.run(self._store.take, new)
+            taken = await self._together.take(new)
             if taken.new and not new.announced:
-                self._later(self._database.run(self._enqueue, taken.analysis_id))
+                self._later(self._put_in_queue(taken.analysis_id))
             return await self._database.run(self._store.get, caller.tenant, analysis_id=taken.analysis_id)
 
     async def supply(self, request: pb.SupplyRequest, caller: Caller) -> Progress:
@@ -104,7 +109,7 @@ class Service:
             yield part, data
             return
         start = 0
-        while data := await self._database.run(piece, self._database, analysis_id, part_id, start):
+        while data := await self._database.run(piece, self._database, self._blobs, analysis_id, part_id, start):
             yield part, data
             start += len(data)
 
@@ -133,9 +138,9 @@ class Service:
         await self.get(tenant, analysis_id, "")
         return await self._database.run(self._store.envelope, analysis_id)
 
-    async def page(self, tenant: str, limit: int, before: tuple[int, str] | None) -> list[AnalysisRow]:
-        """Analyses, newest first."""
-        return await self._database.run(self._store.page, tenant, limit, before)
+    async def page(self, tenant: str, wanted: Listing, limit: int, after: tuple[int, str] | None) -> list[AnalysisRow]:
+        """A page of analyses."""
+        return await self._database.run(page, self._database, tenant, wanted, limit, after)
 
     def watch(self, tenant: str, request: pb.AnalysisServiceWatchRequest) -> AsyncGenerator[Told | Beat, None]:
         """Events from the past, then live."""
@@ -150,9 +155,15 @@ class Service:
         """Stop the work on an analysis; a finished one stays as it is."""
         return await self._database.run(self._store.cancel, tenant, analysis_id)
 
+    async def correct(self, tenant: str, analysis_id: str, change: Correction) -> AnalysisRow:
+        """Store what a person put right as a version."""
+        await self._database.run(self._corrections.store, tenant, analysis_id, change)
+        return await self._database.run(self._store.get, tenant, analysis_id=analysis_id)
+
     async def delete(self, tenant: str, analysis_id: str) -> None:
         """Delete an analysis with all its data."""
         await self._database.run(self._store.delete, tenant, analysis_id)
+        await self._database.run(self._blob_list.clear)
 
     async def subscribe(self, tenant: str, url: str, secret: str) -> tuple[SubscriptionRow, str]:
         """Add a webhook; gives it with its secret."""
@@ -172,6 +183,10 @@ class Service:
         """Wait for what was begun in the background."""
         while self._background:
             await asyncio.wait(set(self._background))
+
+    async def _put_in_queue(self, analysis_id: str) -> None:
+        async with self._enqueuing:
+            await self._database.run(self._enqueue, analysis_id)
 
     async def _go_on(self, analysis_id: str) -> None:
         """Queue an analysis whose parts have come; the workflow that asked for them may be ending just now."""

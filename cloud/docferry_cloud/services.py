@@ -24,9 +24,11 @@ from docferry.v1 import device_service_pb2_grpc as device_grpc
 from docferry.v1 import subscription_service_pb2 as subscription_pb
 from docferry.v1 import subscription_service_pb2_grpc as subscription_grpc
 from docferry_cloud import resources
+from docferry_cloud.correct import correction
 from docferry_cloud.device_watch import Wanted
 from docferry_cloud.finished import asked, exported
 from docferry_cloud.identity import authenticate
+from docferry_cloud.listing import listing
 from docferry_cloud.rows import Caller
 from docferry_cloud.service import Service
 from docferry_cloud.settings import Token
@@ -121,8 +123,13 @@ class AnalysisServicer(_Authenticated, analysis_grpc.AnalysisServiceServicer):
     async def List(self, request: pb.AnalysisServiceListRequest, context: Context) -> pb.AnalysisServiceListResponse:
         """Give a page of analyses."""
         tenant, size = self._caller(context).tenant, resources.page_size(request.page_size)
-        rows = await self._service.page(tenant, size + 1, resources.after_token(request.page_token))
-        more = resources.page_token(rows[size - 1].create_time, rows[size - 1].analysis_id) if len(rows) > size else ""
+        wanted = listing(request)
+        rows = await self._service.page(
+            tenant, wanted, size + 1, resources.after_token(request.page_token, wanted.name)
+        )
+        more = ""
+        if len(rows) > size:
+            more = resources.page_token(rows[size - 1].create_time, rows[size - 1].analysis_id, wanted.name)
         return pb.AnalysisServiceListResponse(
             analyses=[resources.analysis(row) for row in rows[:size]], next_page_token=more
         )
@@ -181,8 +188,10 @@ class AnalysisServicer(_Authenticated, analysis_grpc.AnalysisServiceServicer):
 
     @answered
     async def Correct(self, request: pb.CorrectRequest, context: Context) -> pb.CorrectResponse:
-        """Not in this release."""
-        raise _missing("Correct")
+        """Store what a person put right."""
+        tenant = self._caller(context).tenant
+        row = await self._service.correct(tenant, request.analysis_id, correction(request))
+        return pb.CorrectResponse(analysis=resources.analysis(row))
 
     @streamed
     async def Export(self, request: pb.ExportRequest, context: Context) -> AsyncGenerator[pb.ExportResponse, None]:

@@ -28,6 +28,17 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("tls.certificate", "", "PEM file with the server's certificate chain; empty serves without TLS"),
     Setting("tls.key", "", "PEM file with the certificate's private key"),
     Setting("data.directory", "~/.local/share/docferry/cloud", "Folder of the databases; created if missing"),
+    Setting(
+        "data.database",
+        "",
+        "`postgresql://USER:PASSWORD@HOST:5432/NAME`, shared by several processes and machines; empty is SQLite there",
+    ),
+    Setting(
+        "data.blobs",
+        "",
+        "Where supplied files and pictures go: `s3://BUCKET/FOLDER`, `gs://...`, `az://...`; empty is a folder there",
+    ),
+    Setting("data.blobs_endpoint", "", "URL of an S3 server other than Amazon's; http:// is taken as it is"),
     Setting("data.retention_days", 30, "Analyses and events are deleted after this", minimum=1, maximum=3650),
     Setting("data.min_free_mb", 256, "Nothing new is taken when less than this is free on the disk", minimum=0),
     Setting(
@@ -39,8 +50,26 @@ SETTINGS: tuple[Setting, ...] = (
         "queue.limit", 1000, "Analyses waiting or running at once; those waiting for parts are counted apart", minimum=1
     ),
     Setting("queue.tenant_limit", 500, "The same for one tenant", minimum=1),
-    Setting("engine.workers", 2, "Documents interpreted at once", minimum=1, maximum=64),
+    Setting(
+        "engine.workers",
+        2,
+        "Documents interpreted at once by a process; 0 leaves them to `docferry cloud worker` processes",
+        minimum=0,
+        maximum=64,
+    ),
     Setting("engine.threads", 1, "Threads of one worker's engine session", minimum=1, maximum=64),
+    Setting(
+        "engine.recycle_hours",
+        24,
+        "A `docferry cloud worker` older than this finishes or gives back what it does and begins anew; 0 never",
+        minimum=0,
+    ),
+    Setting("engine.recycle_mb", 3072, "The same for one that holds more memory than this; 0 never", minimum=0),
+    Setting(
+        "engine.remember",
+        True,
+        "Exactly the same content of one tenant is answered from what was read before, and the answer says so",
+    ),
     Setting(
         "wants.patience_s",
         60,
@@ -87,12 +116,17 @@ class CloudSettings:
     """Everything the service is told, checked. Field for field the table `SETTINGS`.
 
     Attributes:
-        directory: Folder of the databases.
+        directory: Folder of the databases, and of the blobs unless they are elsewhere.
+        database: PostgreSQL URL; empty for SQLite in `directory`.
+        blobs: URL of an object store; empty for a folder in `directory`.
         certificate, key: PEM files, both or neither.
         min_free_bytes: Below this the disk counts as full.
     """
 
     directory: Path
+    database: str = ""
+    blobs: str = ""
+    blobs_endpoint: str = ""
     host: str = "127.0.0.1"
     port: int = 50051
     reflection: bool = False
@@ -106,6 +140,9 @@ class CloudSettings:
     tenant_limit: int = 500
     workers: int = 2
     threads: int = 1
+    recycle_s: float = 0.0
+    recycle_mb: int = 0
+    remember: bool = True
     patience_s: float = 60.0
     request_s: float = 86400.0
     webhooks: tuple[Webhook, ...] = ()
@@ -132,6 +169,9 @@ def cloud_settings(values: Mapping[str, Any]) -> CloudSettings:
     """
     return CloudSettings(
         directory=Path(values["data.directory"]).expanduser(),
+        database=values["data.database"],
+        blobs=values["data.blobs"],
+        blobs_endpoint=values["data.blobs_endpoint"],
         host=values["listen.host"],
         port=values["listen.port"],
         reflection=values["listen.reflection"],
@@ -145,6 +185,9 @@ def cloud_settings(values: Mapping[str, Any]) -> CloudSettings:
         tenant_limit=values["queue.tenant_limit"],
         workers=values["engine.workers"],
         threads=values["engine.threads"],
+        recycle_s=values["engine.recycle_hours"] * 3600.0,
+        recycle_mb=values["engine.recycle_mb"],
+        remember=values["engine.remember"],
         patience_s=values["wants.patience_s"],
         request_s=values["wants.request_hours"] * 3600.0,
         webhooks=tuple(

@@ -7,15 +7,16 @@ through `Database.run`.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
 from google.rpc import status_pb2
 
-from docferry.errors import Conflict, EnvelopeError, NotFound, Overloaded
-from docferry.status import status_of
-from docferry_cloud import wanted
+from docferry.errors import Conflict, DocferryError, NotFound, Overloaded, TooLate, Unavailable
+from docferry_cloud import blob_list, places, wanted
+from docferry_cloud.blobs import Blobs
 from docferry_cloud.database import Clock, Database, wall_clock
 from docferry_cloud.event_log import EventLog, Happening
 from docferry_cloud.rows import (
@@ -41,14 +42,11 @@ from docferry_cloud.schema import (
     parts,
     tombstones,
     versions,
-    wants,
 )
 
 MICROSECONDS = 1_000_000
 DIRECT_LEASE_S = 5
 """How long the sweeper leaves a new row to the process that took it in."""
-PARTS_WITHIN_S = 86400
-"""How long an analysis waits for the next bytes of its parts."""
 
 COLUMNS = (
     analyses.c.analysis_id,
@@ -67,14 +65,58 @@ COLUMNS = (
     analyses.c.update_time,
     analyses.c.expire_time,
     analyses.c.attempts,
+    analyses.c.deadline,
+)
+
+# Statements of every submission are built once: building them costs more than running them.
+_REQUEST = (
+    analyses.c.tenant == sa.bindparam("tenant"),
+    analyses.c.device == sa.bindparam("device"),
+    analyses.c.request_id == sa.bindparam("request_id"),
+)
+_EARLIER = sa.select(analyses.c.analysis_id, analyses.c.state, analyses.c.body_sha256).where(*_REQUEST)
+_BURIED = sa.select(tombstones.c.request_id).where(
+    tombstones.c.tenant == sa.bindparam("tenant"),
+    tombstones.c.device == sa.bindparam("device"),
+    tombstones.c.request_id == sa.bindparam("request_id"),
+)
+_COUNTED = sa.select(sa.func.count(), sa.func.count().filter(analyses.c.tenant == sa.bindparam("tenant"))).select_from(
+    analyses
+)
+_WAITING = _COUNTED.where(analyses.c.state == State.AWAITING_PARTS)
+_UNFINISHED = _COUNTED.where(analyses.c.state.in_(WORK_STATES))
+_BY_ID = sa.select(*COLUMNS).where(
+    analyses.c.analysis_id == sa.bindparam("analysis_id"), analyses.c.tenant == sa.bindparam("tenant")
+)
+_PARTS = (
+    sa.select(parts.c.part_id, parts.c.announcement, parts.c.size, parts.c.sha256, parts.c.received)
+    .where(parts.c.analysis_id == sa.bindparam("analysis_id"))
+    .order_by(parts.c.position)
+)
+_HEADS = (
+    sa.select(versions.c.version, versions.c.engine, versions.c.create_time, sa.literal(b"").label("interpretation"))
+    .where(versions.c.analysis_id == sa.bindparam("analysis_id"))
+    .order_by(versions.c.version)
+)
+_VERSIONS = (
+    sa.select(versions.c.version, versions.c.engine, versions.c.create_time, versions.c.interpretation)
+    .where(versions.c.analysis_id == sa.bindparam("analysis_id"))
+    .order_by(versions.c.version)
 )
 
 
 class Store:
-    """Analyses in one database."""
+    """Analyses in one database.
 
-    def __init__(self, database: Database, log: EventLog, limits: Limits, clock: Clock = wall_clock) -> None:
+    Args:
+        blobs: Where large parts have gone.
+    """
+
+    def __init__(
+        self, database: Database, log: EventLog, blobs: Blobs, limits: Limits, clock: Clock = wall_clock
+    ) -> None:
         self._database = database
+        self._blobs = blobs
         self._log = log
         self._limits = limits
         self._clock = clock
@@ -88,23 +130,23 @@ class Store:
             Overloaded: The queue is full, for all or for this tenant.
             StorageFull: The disk is full.
         """
+        (taken,) = self.take_many([new])
+        if isinstance(taken, DocferryError):
+            raise taken
+        return taken
+
+    def take_many(self, news: Sequence[Submission]) -> list[Taken | DocferryError]:
+        """The same for several in one transaction; what is wrong with one of them is its own outcome.
+
+        Raises:
+            StorageFull: The disk is full.
+            Unavailable: The database is away.
+        """
         self._database.check_space()
         with self._database.write() as connection:
-            before = _earlier(connection, new.caller, new.request_id, new.body_sha256)
-            if before is not None:
-                return before
-            state = State.AWAITING_PARTS if new.announced else State.PENDING
-            self._check_room(connection, new.caller.tenant, state)
-            analysis_id = str(uuid.uuid4())
-            self._insert(connection, analysis_id, state, new)
-            self._log.append(
-                connection,
-                Happening(
-                    EventType.ACCEPTED, new.caller.tenant, analysis_id, new.document_id, state, 1 if new.edge else 0
-                ),
-            )
+            outcomes = [self._take(connection, new) for new in news]
         self._log.announce()
-        return Taken(analysis_id, state, new=True)
+        return outcomes
 
     def get(self, tenant: str, *, analysis_id: str = "", document_id: str = "") -> AnalysisRow:
         """One analysis with everything; by document the newest.
@@ -112,23 +154,15 @@ class Store:
         Raises:
             NotFound: This tenant has none.
         """
-        wanted = analyses.c.analysis_id == analysis_id if analysis_id else analyses.c.document_id == document_id
-        query = sa.select(*COLUMNS).where(analyses.c.tenant == tenant, wanted)
         with self._database.read() as connection:
-            row = first(connection, query.order_by(analyses.c.create_time.desc()).limit(1))
+            if analysis_id:
+                return whole(connection, own(connection, tenant, analysis_id))
+            of_document = (analyses.c.tenant == tenant, analyses.c.document_id == document_id)
+            query = sa.select(*COLUMNS).where(*of_document).order_by(analyses.c.create_time.desc())
+            row = first(connection, query.limit(1))
             if row is None:
-                raise not_found(analysis_id or document_id)
-            return _whole(connection, row)
-
-    def page(self, tenant: str, limit: int, before: tuple[int, str] | None) -> list[AnalysisRow]:
-        """At most `limit` analyses, newest first, those older than `(create_time, analysis_id)`; versions as heads."""
-        query = sa.select(*COLUMNS).where(analyses.c.tenant == tenant)
-        if before is not None:
-            query = query.where(sa.tuple_(analyses.c.create_time, analyses.c.analysis_id) < before)
-        query = query.order_by(analyses.c.create_time.desc(), analyses.c.analysis_id.desc()).limit(limit)
-        with self._database.read() as connection:
-            rows = [AnalysisRow(**row) for row in connection.execute(query).mappings()]
-            return [_whole(connection, row, content=False) for row in rows]
+                raise not_found(document_id)
+            return whole(connection, row)
 
     def cancel(self, tenant: str, analysis_id: str) -> AnalysisRow:
         """Cancel an analysis that is not finished; a finished one stays as it is.
@@ -150,48 +184,18 @@ class Store:
             NotFound: This tenant has no such analysis.
         """
         with self._database.write() as connection:
-            self._remove(connection, own(connection, tenant, analysis_id))
+            remove(
+                connection, self._log, own(connection, tenant, analysis_id), self._clock(), self._limits.retention_days
+            )
         self._database.forget_deleted()
         self._log.announce()
 
-    def expire(self, limit: int = 100) -> list[str]:
-        """Delete at most `limit` finished analyses whose time is over; gives their ids."""
-        with self._database.write() as connection:
-            now = self._clock()
-            over = (analyses.c.expire_time <= now, analyses.c.state.not_in(OPEN_STATES))
-            query = sa.select(*COLUMNS).where(*over).limit(limit)
-            rows = [AnalysisRow(**row) for row in connection.execute(query).mappings()]
-            connection.execute(tombstones.delete().where(tombstones.c.expire_time <= now))
-            for row in rows:
-                self._remove(connection, row)
-        if rows:
-            self._database.forget_deleted()
-            self._log.announce()
-        return [row.analysis_id for row in rows]
-
-    def give_up(self, limit: int = 100) -> list[str]:
-        """Fail at most `limit` analyses whose parts have not come for `PARTS_WITHIN_S`; gives their ids."""
-        now = self._clock()
-        idle = (
-            analyses.c.state == State.AWAITING_PARTS,
-            analyses.c.update_time <= now - PARTS_WITHIN_S * MICROSECONDS,
-        )
-        with self._database.write() as connection:
-            query = sa.select(*COLUMNS).where(*idle).limit(limit)
-            rows = [AnalysisRow(**row) for row in connection.execute(query).mappings()]
-            for row in rows:
-                error = EnvelopeError(
-                    f"nothing of the announced parts came for {PARTS_WITHIN_S // 3600} hours",
-                    remedy="submit the document again under a new request id, and supply its parts",
-                    field="parts",
-                )
-                fail(connection, self._log, row, status_of(error), now)
-        if rows:
-            self._log.announce()
-        return [row.analysis_id for row in rows]
-
     def envelope(self, analysis_id: str) -> tuple[bytes, dict[str, bytes]] | None:
-        """The envelope's bytes and the supplied parts' by id; None if the analysis was deleted."""
+        """The envelope's bytes and the supplied parts' by id; None if the analysis was deleted.
+
+        Raises:
+            Unavailable: The object store is away, or lacks an object that it should hold.
+        """
         supplied: dict[str, list[bytes]] = {}
         with self._database.read() as connection:
             query = sa.select(envelopes.c.body).where(envelopes.c.analysis_id == analysis_id)
@@ -201,12 +205,28 @@ class Store:
             pieces = sa.select(chunks.c.part_id, chunks.c.data).where(chunks.c.analysis_id == analysis_id)
             for part_id, data in connection.execute(pieces.order_by(chunks.c.part_id, chunks.c.start)):
                 supplied.setdefault(part_id, []).append(data)
+            stored = blob_list.names(connection, analysis_id)
+        for part_id, name in stored.items():
+            data = self._blobs.get(name)
+            if data is None:
+                self._check_deleted(analysis_id, part_id)
+                return None
+            supplied[part_id] = [data]
         return body, {part_id: b"".join(data) for part_id, data in supplied.items()}
+
+    def _check_deleted(self, analysis_id: str, part_id: str) -> None:
+        """An object that is not there must have gone with its analysis."""
+        with self._database.read() as connection:
+            if part_id in blob_list.names(connection, analysis_id):
+                raise Unavailable(
+                    f"part {part_id} of analysis {analysis_id} is not in the object store",
+                    remedy="let every process name the same data.blobs, and restore what was lost there",
+                )
 
     def asked(self, analysis_id: str) -> tuple[WantRow, ...]:
         """Everything that was wanted of the device about an analysis, in the order in which it was raised."""
         with self._database.read() as connection:
-            return wanted.rows(connection, wants.c.analysis_id == analysis_id)
+            return wanted.of_analysis(connection, analysis_id)
 
     def newest(self, analysis_id: str) -> VersionRow | None:
         """The newest version with its content; None if there is none."""
@@ -216,71 +236,70 @@ class Store:
             row = connection.execute(query.order_by(versions.c.version.desc()).limit(1)).mappings().first()
             return None if row is None else VersionRow(**row)
 
+    def _take(self, connection: sa.Connection, new: Submission) -> Taken | DocferryError:
+        """Take one, or say why not: everything that can be wrong is found before anything is written."""
+        state = State.AWAITING_PARTS if new.announced else State.PENDING
+        try:
+            before = _earlier(connection, new.caller, new.request_id, new.body_sha256)
+            if before is not None:
+                return before
+            self._check_room(connection, new.caller.tenant, state)
+        except DocferryError as error:
+            return error
+        analysis_id = str(uuid.uuid4())
+        self._insert(connection, analysis_id, state, new)
+        version = 1 if new.edge else 0
+        happening = Happening(EventType.ACCEPTED, new.caller.tenant, analysis_id, new.document_id, state, version)
+        self._log.append(connection, happening)
+        return Taken(analysis_id, state, new=True)
+
     def _check_room(self, connection: sa.Connection, tenant: str, state: State) -> None:
         """What waits for its parts and what waits for work are bounded apart: neither shuts the other out."""
-        alike = (state,) if state is State.AWAITING_PARTS else WORK_STATES
-        what = "wait for their parts" if state is State.AWAITING_PARTS else "are unfinished"
-        count = sa.select(sa.func.count()).where(analyses.c.state.in_(alike))
-        if connection.execute(count).scalar_one() >= self._limits.queue:
+        awaiting = state is State.AWAITING_PARTS
+        what = "wait for their parts" if awaiting else "are unfinished"
+        everyones, own = connection.execute(_WAITING if awaiting else _UNFINISHED, {"tenant": tenant}).one()
+        if everyones >= self._limits.queue:
             raise Overloaded(f"{self._limits.queue} analyses {what} already", retry_after=5)
-        if connection.execute(count.where(analyses.c.tenant == tenant)).scalar_one() >= self._limits.tenant:
+        if own >= self._limits.tenant:
             raise Overloaded(f"{self._limits.tenant} of this tenant's analyses {what} already", retry_after=5)
 
     def _insert(self, connection: sa.Connection, analysis_id: str, state: State, new: Submission) -> None:
         now = self._clock()
-        connection.execute(
-            analyses.insert().values(
-                analysis_id=analysis_id,
-                tenant=new.caller.tenant,
-                device=new.caller.device,
-                request_id=new.request_id,
-                document_id=new.document_id,
-                body_sha256=new.body_sha256,
-                state=state,
-                file_name=new.file_name,
-                effort=new.effort,
-                route=new.route,
-                traffic=new.traffic,
-                version=1 if new.edge else 0,
-                create_time=now,
-                update_time=now,
-                expire_time=now + self._limits.retention_days * 86400 * MICROSECONDS,
-                attempts=0,
-                lease_until=now + DIRECT_LEASE_S * MICROSECONDS,
-            )
-        )
-        connection.execute(envelopes.insert().values(analysis_id=analysis_id, body=new.body))
+        row = {
+            "analysis_id": analysis_id,
+            "tenant": new.caller.tenant,
+            "device": new.caller.device,
+            "request_id": new.request_id,
+            "document_id": new.document_id,
+            "body_sha256": new.body_sha256,
+            "state": state,
+            "file_name": new.file_name,
+            "effort": new.effort,
+            "route": new.route,
+            "traffic": new.traffic,
+            "version": 1 if new.edge else 0,
+            "create_time": now,
+            "update_time": now,
+            "expire_time": now + self._limits.retention_days * 86400 * MICROSECONDS,
+            "attempts": 0,
+            "lease_until": now + DIRECT_LEASE_S * MICROSECONDS,
+            "lane": new.lane,
+            "turn": places.next_turn(connection, new.caller.tenant, new.lane) if state is State.PENDING else 0,
+            "deadline": None if new.within_s is None else now + int(new.within_s * MICROSECONDS),
+        }
+        connection.execute(analyses.insert(), row)
+        connection.execute(envelopes.insert(), {"analysis_id": analysis_id, "body": new.body})
         if new.announced:
             rows = [_part_values(analysis_id, position, part) for position, part in enumerate(new.announced)]
             connection.execute(parts.insert(), rows)
         if new.edge is not None:
             add_version(connection, analysis_id, 1, new.edge, now)
 
-    def _remove(self, connection: sa.Connection, row: AnalysisRow) -> None:
-        this = analyses.c.analysis_id == row.analysis_id
-        until = self._clock() + self._limits.retention_days * 86400 * MICROSECONDS
-        named = (analyses.c.tenant, analyses.c.device, analyses.c.request_id)
-        request = sa.select(*named, sa.literal(until, sa.BigInteger)).where(this)
-        columns = ["tenant", "device", "request_id", "expire_time"]
-        connection.execute(tombstones.insert().from_select(columns, request))
-        connection.execute(analyses.delete().where(this))
-        # What was unfinished never will be: those who wait for a final state must hear one.
-        state = State.CANCELLED if row.state in OPEN_STATES else row.state
-        happening = Happening(EventType.DELETED, row.tenant, row.analysis_id, row.document_id, state, row.version)
-        self._log.append(connection, happening)
-
 
 def add_version(connection: sa.Connection, analysis_id: str, number: int, version: NewVersion, now: int) -> None:
     """Add a version's row."""
-    connection.execute(
-        versions.insert().values(
-            analysis_id=analysis_id,
-            version=number,
-            engine=version.engine,
-            create_time=now,
-            interpretation=version.interpretation,
-        )
-    )
+    row = {"analysis_id": analysis_id, "version": number, "engine": version.engine, "create_time": now}
+    connection.execute(versions.insert(), row | {"interpretation": version.interpretation})
 
 
 def move(connection: sa.Connection, log: EventLog, row: AnalysisRow, state: State, now: int) -> None:
@@ -299,17 +318,33 @@ def fail(connection: sa.Connection, log: EventLog, row: AnalysisRow, error: stat
     move(connection, log, row, State.FAILED, now)
 
 
+def remove(connection: sa.Connection, log: EventLog, row: AnalysisRow, now: int, retention_days: int) -> None:
+    """Delete an analysis and all that was received or made for it; its request is remembered for `retention_days`."""
+    this = analyses.c.analysis_id == row.analysis_id
+    until = now + retention_days * 86400 * MICROSECONDS
+    named = (analyses.c.tenant, analyses.c.device, analyses.c.request_id)
+    request = sa.select(*named, sa.literal(until, sa.BigInteger)).where(this)
+    columns = ["tenant", "device", "request_id", "expire_time"]
+    connection.execute(tombstones.insert().from_select(columns, request))
+    blob_list.release(connection, row.tenant, row.analysis_id, now)
+    connection.execute(analyses.delete().where(this))
+    # What was unfinished never will be: those who wait for a final state must hear one.
+    state = State.CANCELLED if row.state in OPEN_STATES else row.state
+    log.append(
+        connection, Happening(EventType.DELETED, row.tenant, row.analysis_id, row.document_id, state, row.version)
+    )
+
+
 def own(connection: sa.Connection, tenant: str, analysis_id: str) -> AnalysisRow:
     """A tenant's analysis, without parts and versions.
 
     Raises:
         NotFound: This tenant has no such analysis; whether another has is not told.
     """
-    query = sa.select(*COLUMNS).where(analyses.c.analysis_id == analysis_id, analyses.c.tenant == tenant)
-    row = first(connection, query)
-    if row is None:
+    found = connection.execute(_BY_ID, {"analysis_id": analysis_id, "tenant": tenant}).mappings().first()
+    if found is None:
         raise not_found(analysis_id)
-    return row
+    return AnalysisRow(**found)
 
 
 def first(connection: sa.Connection, query: sa.Select[Any]) -> AnalysisRow | None:
@@ -328,20 +363,22 @@ def not_found(name: str) -> NotFound:
     )
 
 
+def too_late() -> TooLate:
+    """The error of an analysis that nobody waits for any more."""
+    return TooLate(
+        "it could not be begun within the time that the caller gave it",
+        remedy="submit it again under a new request id, with more time or when there is less to do",
+    )
+
+
 def part_rows(connection: sa.Connection, analysis_id: str) -> tuple[PartRow, ...]:
     """The announced parts, in the order of the envelope."""
-    columns = (parts.c.part_id, parts.c.announcement, parts.c.size, parts.c.sha256, parts.c.received)
-    query = sa.select(*columns).where(parts.c.analysis_id == analysis_id).order_by(parts.c.position)
-    return tuple(PartRow(**row) for row in connection.execute(query).mappings())
+    return tuple(PartRow(**row) for row in connection.execute(_PARTS, {"analysis_id": analysis_id}).mappings())
 
 
 def _earlier(connection: sa.Connection, caller: Caller, request_id: str, body_sha256: bytes) -> Taken | None:
-    query = sa.select(analyses.c.analysis_id, analyses.c.state, analyses.c.body_sha256).where(
-        analyses.c.tenant == caller.tenant,
-        analyses.c.device == caller.device,
-        analyses.c.request_id == request_id,
-    )
-    row = connection.execute(query).one_or_none()
+    request = {"tenant": caller.tenant, "device": caller.device, "request_id": request_id}
+    row = connection.execute(_EARLIER, request).one_or_none()
     if row is None:
         _check_not_deleted(connection, caller, request_id)
         return None
@@ -356,12 +393,8 @@ def _earlier(connection: sa.Connection, caller: Caller, request_id: str, body_sh
 
 
 def _check_not_deleted(connection: sa.Connection, caller: Caller, request_id: str) -> None:
-    same = (
-        tombstones.c.tenant == caller.tenant,
-        tombstones.c.device == caller.device,
-        tombstones.c.request_id == request_id,
-    )
-    if connection.execute(sa.select(tombstones.c.request_id).where(*same)).first() is not None:
+    request = {"tenant": caller.tenant, "device": caller.device, "request_id": request_id}
+    if connection.execute(_BURIED, request).first() is not None:
         raise NotFound(
             f"the analysis of request {request_id} was deleted",
             remedy="to have the document read again, submit it under a new request id",
@@ -381,14 +414,12 @@ def _part_values(analysis_id: str, position: int, part: NewPart) -> dict[str, An
     }
 
 
-def _whole(connection: sa.Connection, row: AnalysisRow, *, content: bool = True) -> AnalysisRow:
-    columns = [versions.c.version, versions.c.engine, versions.c.create_time]
-    shown = versions.c.interpretation if content else sa.literal(b"").label("interpretation")
-    query = sa.select(*columns, shown).where(versions.c.analysis_id == row.analysis_id)
-    found = connection.execute(query.order_by(versions.c.version)).mappings()
+def whole(connection: sa.Connection, row: AnalysisRow, *, content: bool = True) -> AnalysisRow:
+    """An analysis with its parts, wants and versions; without `content` versions are heads."""
+    found = connection.execute(_VERSIONS if content else _HEADS, {"analysis_id": row.analysis_id}).mappings()
     return replace(
         row,
         parts=part_rows(connection, row.analysis_id),
-        wants=wanted.rows(connection, wants.c.analysis_id == row.analysis_id),
+        wants=wanted.of_analysis(connection, row.analysis_id),
         versions=tuple(VersionRow(**version) for version in found),
     )

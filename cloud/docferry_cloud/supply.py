@@ -13,7 +13,8 @@ from docferry.envelope import MAX_PART_BYTES, part_name
 from docferry.errors import Conflict, DocferryError, EnvelopeError, EnvelopeTooLarge, NotFound
 from docferry.v1 import analysis_pb2 as analysis_pb
 from docferry.v1 import envelope_pb2 as envelope_pb
-from docferry_cloud import wanted
+from docferry_cloud import blob_list, wanted
+from docferry_cloud.blobs import Blobs
 from docferry_cloud.database import Clock, Database, wall_clock
 from docferry_cloud.event_log import EventLog
 from docferry_cloud.pictures import check_picture, is_picture, media_type
@@ -116,13 +117,23 @@ def find_part(database: Database, tenant: str, analysis_id: str, part_id: str) -
     return found
 
 
-def piece(database: Database, analysis_id: str, part_id: str, start: int) -> bytes:
-    """The chunk of a supplied part that begins at `start`; empty at the end, or when it was deleted meanwhile."""
+def piece(database: Database, store: Blobs, analysis_id: str, part_id: str, start: int) -> bytes:
+    """The bytes of a supplied part from `start` on, as far as one message goes; empty at the end, or once deleted.
+
+    Raises:
+        Unavailable: The object store is away.
+    """
     query = sa.select(chunks.c.data).where(
         chunks.c.analysis_id == analysis_id, chunks.c.part_id == part_id, chunks.c.start == start
     )
+    this = (parts.c.analysis_id == analysis_id, parts.c.part_id == part_id)
     with database.read() as connection:
-        return connection.execute(query).scalar_one_or_none() or b""
+        data = connection.execute(query).scalar_one_or_none()
+        name = blob_list.names(connection, analysis_id).get(part_id)
+        size = connection.execute(sa.select(parts.c.size).where(*this)).scalar_one_or_none() or 0
+    if data is None and name is not None and start < size:
+        data = store.piece(name, start, min(MAX_CHUNK_BYTES, size - start))
+    return data or b""
 
 
 def _take(connection: sa.Connection, log: EventLog, chunk: Chunk, caller: Caller, now: int) -> Progress | DocferryError:

@@ -10,9 +10,11 @@ import logging
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from docferry_cloud.blob_list import BlobList
 from docferry_cloud.database import Clock, wall_clock
 from docferry_cloud.event_log import EventLog
-from docferry_cloud.store import MICROSECONDS, Store
+from docferry_cloud.retention import Retention
+from docferry_cloud.store import MICROSECONDS
 from docferry_cloud.want_list import WantList
 from docferry_cloud.work import WorkList
 from docferry_cloud.workflow import Stage, Workflows
@@ -38,20 +40,22 @@ class Sweeper:
     def __init__(
         self,
         *,
-        store: Store,
+        retention: Retention,
         events: EventLog,
         work: WorkList,
         wants: WantList,
         workflows: Workflows,
+        blobs: BlobList,
         retention_days: int,
         times: SweepTimes | None = None,
         clock: Clock = wall_clock,
     ) -> None:
-        self._store = store
+        self._ends = retention
         self._events = events
         self._work = work
         self._wants = wants
         self._workflows = workflows
+        self._blobs = blobs
         self._retention = retention_days * 86400 * MICROSECONDS
         self.times = times or SweepTimes()
         self._clock = clock
@@ -63,6 +67,8 @@ class Sweeper:
         """
         self._work.announce_alive(self.times.lease)
         self._wants.lapse()
+        while self._ends.lapse():
+            pass
         taken, lost = self._work.take_over(), self._work.recover()
         if taken or lost:
             log.warning("set back %d analyses of processes that are gone, %d of our own", taken, lost)
@@ -80,11 +86,18 @@ class Sweeper:
             elif stage is Stage.RUNNING and executor not in living:
                 self._workflows.resume(analysis_id)
 
+    def move_blobs(self) -> None:
+        """Move large parts out of the database, and delete objects that nobody holds."""
+        while self._blobs.move():
+            pass
+        while self._blobs.clear():
+            pass
+
     def purge(self) -> None:
         """Fail what waits for its parts in vain; delete results and events past the retention, and workflows over."""
-        while self._store.give_up():
+        while self._ends.give_up():
             pass
-        while self._store.expire():
+        while self._ends.expire():
             pass
         self._events.purge(self._clock() - self._retention)
         while self._workflows.trim(datetime.now(UTC) - _KEEP_WORKFLOWS):

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from docferry.v1 import analysis_pb2 as pb
 from docferry.v1 import envelope_pb2 as envelope_pb
+from docferry_cloud import places
 from docferry_cloud.rows import AnalysisRow, WantRow
 from docferry_cloud.schema import State, WantState, analyses, chunks, parts, wants
 
@@ -21,21 +22,28 @@ MAX_WANTS = 64
 MAX_WANTED_BYTES = 64 << 20
 """All parts of one analysis that were asked for, together: they are held in memory at once when it is read again."""
 
+_SAME = sa.and_(parts.c.analysis_id == wants.c.analysis_id, parts.c.part_id == wants.c.part_id)
+_ROWS = (
+    sa.select(
+        *(wants.c[name] for name in WantRow.__dataclass_fields__ if name != "received"),
+        sa.func.coalesce(parts.c.received, 0).label("received"),
+    )
+    .select_from(wants.outerjoin(parts, _SAME))
+    .order_by(wants.c.sequence)
+)
+_OF_ANALYSIS = _ROWS.where(wants.c.analysis_id == sa.bindparam("of"))
+
+
+def of_analysis(connection: sa.Connection, analysis_id: str) -> tuple[WantRow, ...]:
+    """All wants of an analysis, in the order in which they were raised."""
+    return tuple(WantRow(**row) for row in connection.execute(_OF_ANALYSIS, {"of": analysis_id}).mappings())
+
 
 def rows(
     connection: sa.Connection, *conditions: sa.ColumnElement[bool], limit: int | None = None
 ) -> tuple[WantRow, ...]:
     """Wants that meet all conditions, in the order in which they were raised."""
-    same = sa.and_(parts.c.analysis_id == wants.c.analysis_id, parts.c.part_id == wants.c.part_id)
-    query = (
-        sa.select(
-            *(wants.c[name] for name in WantRow.__dataclass_fields__ if name != "received"),
-            sa.func.coalesce(parts.c.received, 0).label("received"),
-        )
-        .select_from(wants.outerjoin(parts, same))
-        .where(*conditions)
-        .order_by(wants.c.sequence)
-    )
+    query = _ROWS.where(*conditions)
     if limit is not None:
         query = query.limit(limit)
     return tuple(WantRow(**row) for row in connection.execute(query).mappings())
@@ -109,6 +117,7 @@ def resume(connection: sa.Connection, row: AnalysisRow, *, now: int, lease_until
         return False
     change = analyses.update().where(analyses.c.analysis_id == row.analysis_id)
     connection.execute(change.values(state=State.PENDING, update_time=now, lease_until=lease_until))
+    places.assign(connection, row.analysis_id)
     return True
 
 

@@ -24,7 +24,7 @@ _BATCH = 100
 class WatchTimes:
     """Seconds: how often the log is polled for events of other processes, between heartbeats, until a stream ends."""
 
-    poll: float = 0.25
+    poll: float = 0.1
     heartbeat: float = 15.0
     max_age: float = 1800.0
 

@@ -18,13 +18,13 @@ from google.rpc import status_pb2
 
 from docferry.errors import EngineError
 from docferry.status import status_of
-from docferry_cloud import wanted
+from docferry_cloud import places, wanted
 from docferry_cloud.database import Clock, Database, wall_clock
 from docferry_cloud.engine import Want
 from docferry_cloud.event_log import EventLog, Happening
 from docferry_cloud.rows import NewVersion
-from docferry_cloud.schema import EventType, State, analyses, workers
-from docferry_cloud.store import COLUMNS, MICROSECONDS, add_version, fail, first, move
+from docferry_cloud.schema import EventType, State, analyses, versions, workers
+from docferry_cloud.store import COLUMNS, MICROSECONDS, add_version, fail, first, move, too_late
 from docferry_cloud.turns import Turns
 from docferry_cloud.want_list import new_want
 
@@ -84,7 +84,8 @@ class WorkList:
     def claim(self, analysis_id: str, *, alone: bool = False) -> Claim | None:
         """Take a PENDING analysis for this process; None if there is nothing to do.
 
-        One whose work was begun more than `MAX_ATTEMPTS` times without an outcome fails here.
+        One whose work was begun more than `MAX_ATTEMPTS` times without an outcome fails here, and one that nobody
+        waits for any more.
 
         Args:
             alone: Nothing else runs in this process; a suspect is not to be had otherwise.
@@ -96,28 +97,55 @@ class WorkList:
                 return None
             if not alone and self._suspected(connection, analysis_id):
                 return None
+            if row.deadline is not None and row.deadline <= self._clock():
+                fail(connection, self._log, row, status_of(too_late()), self._clock())
             # The first counted attempt may have died of a neighbour's document; those after a crash were made alone.
-            if row.attempts <= MAX_ATTEMPTS:
+            elif row.attempts <= MAX_ATTEMPTS:
                 change = analyses.update().where(analyses.c.analysis_id == analysis_id)
                 now = self._clock()
-                values = {"state": State.RUNNING, "owner": self.owner, "attempts": row.attempts + 1}
+                # The deadline is for the beginning.
+                values = {"state": State.RUNNING, "owner": self.owner, "attempts": row.attempts + 1, "deadline": None}
                 connection.execute(change.values(values | {"update_time": now}))
                 return Claim(analysis_id, row.effort, row.attempts + 1)
-            error = EngineError(
-                f"the service stopped {row.attempts} times while it read this document",
-                remedy="send another picture of it; the operator finds the cause in the log",
-            )
-            fail(connection, self._log, row, status_of(error), self._clock())
+            else:
+                error = EngineError(
+                    f"the service stopped {row.attempts} times while it read this document",
+                    remedy="send another picture of it; the operator finds the cause in the log",
+                )
+                fail(connection, self._log, row, status_of(error), self._clock())
         self._log.announce()
         return None
+
+    def read_before(self, analysis_id: str, key: bytes, engine: str) -> tuple[str, bytes] | None:
+        """Another analysis of the same tenant that finished with this content, and what this engine made of it."""
+        tenant = sa.select(analyses.c.tenant).where(analyses.c.analysis_id == analysis_id).scalar_subquery()
+        same = (analyses.c.tenant == tenant, analyses.c.content_key == key, analyses.c.state == State.SUCCEEDED)
+        query = (
+            sa.select(analyses.c.analysis_id, versions.c.interpretation)
+            .join(versions, versions.c.analysis_id == analyses.c.analysis_id)
+            .where(*same, versions.c.engine == engine)
+            .order_by(versions.c.create_time.desc())
+        )
+        with self._database.read() as connection:
+            row = connection.execute(query.limit(1)).one_or_none()
+            return None if row is None else (row.analysis_id, row.interpretation)
+
+    def place(self, analysis_id: str) -> int:
+        """Its place in the queue, see `places`."""
+        with self._database.read() as connection:
+            return places.place(connection, analysis_id)
 
     def is_ours(self, analysis_id: str) -> bool:
         """Whether this process still is to finish the analysis: not cancelled, deleted or taken over."""
         with self._database.read() as connection:
             return connection.execute(self._running(analysis_id)).first() is not None
 
-    def finish(self, analysis_id: str, version: NewVersion) -> bool:
-        """Store the version and the SUCCEEDED event, if the analysis is still ours."""
+    def finish(self, analysis_id: str, version: NewVersion, content_key: bytes | None = None) -> bool:
+        """Store the version and the SUCCEEDED event, if the analysis is still ours.
+
+        Args:
+            content_key: Under which the same content finds this answer; None if it is to be read anew.
+        """
         with self._database.write() as connection:
             row = first(connection, self._running(analysis_id))
             if row is None:
@@ -125,7 +153,7 @@ class WorkList:
             now, number = self._clock(), row.version + 1
             add_version(connection, analysis_id, number, version, now)
             change = analyses.update().where(analyses.c.analysis_id == analysis_id)
-            connection.execute(change.values(version=number))
+            connection.execute(change.values(version=number, content_key=content_key))
             move(connection, self._log, replace(row, version=number), State.SUCCEEDED, now)
         self._log.announce()
         return True
@@ -230,7 +258,8 @@ class WorkList:
             query = sa.select(analyses.c.analysis_id).where(analyses.c.state == State.PENDING)
             if not leased_too:
                 query = query.where(_over(analyses.c.lease_until, now))
-            ids = connection.execute(query.order_by(analyses.c.create_time).limit(limit)).scalars().all()
+            order = (analyses.c.lane, analyses.c.turn, analyses.c.create_time)
+            ids = connection.execute(query.order_by(*order).limit(limit)).scalars().all()
             if ids:
                 change = analyses.update().where(analyses.c.analysis_id.in_(ids))
                 connection.execute(change.values(lease_until=now + int(lease_s * MICROSECONDS)))

@@ -5,7 +5,8 @@ What DBOS is held to here, each for a reason seen in practice:
 - its process-wide singleton lives from `start` to `stop`, its registry too, so that a second start finds nothing old;
 - `executor_id` is unique to the process: two processes under one id run each other's live workflows twice;
 - `application_version` is fixed: with the default, a hash of the source, an upgrade strands what was queued;
-- WAL is switched on before DBOS opens its file: with a rollback journal readers and the queue block one another;
+- on SQLite it has a file of its own, and WAL is switched on before DBOS opens it: with a rollback journal readers and
+  the queue block one another; on PostgreSQL it has a schema of its own in our database;
 - inputs and outputs are analysis ids; the truth is the analysis's row, so a workflow may be dropped and made anew.
 """
 
@@ -21,9 +22,10 @@ from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
-from dbos import DBOS, DBOSConfig, SetWorkflowID, WorkflowHandle, _dbos
+from dbos import DBOS, DBOSConfig, SetEnqueueOptions, SetWorkflowID, WorkflowHandle, _dbos
 
 from docferry.errors import Conflict
+from docferry_cloud.dialects import postgres_url
 
 log = logging.getLogger(__name__)
 
@@ -47,14 +49,24 @@ class Workflows:
     """One workflow an analysis, under the analysis's id.
 
     Args:
-        file: DBOS's own SQLite file, beside the store.
+        place: DBOS's own SQLite file, beside the store; or the PostgreSQL URL of the store.
         executor_id: Unique to this process.
-        concurrency: Workflows that run at once in this process.
+        concurrency: Workflows that run at once in this process; 0 only enqueues.
         body: Does the work of one analysis; its errors are its own affair.
+        turn: Gives an analysis's place in the queue, from 1: the lower the sooner. Without it all come as they come.
     """
 
-    def __init__(self, file: Path, *, executor_id: str, concurrency: int, body: Callable[[str], None]) -> None:
-        self._file = file
+    def __init__(
+        self,
+        place: Path | str,
+        *,
+        executor_id: str,
+        concurrency: int,
+        body: Callable[[str], None],
+        turn: Callable[[str], int] = lambda _: 1,
+    ) -> None:
+        self._place = place
+        self._turn = turn
         self._executor_id = executor_id
         self._concurrency = concurrency
         self._body = body
@@ -71,20 +83,27 @@ class Workflows:
         # `DBOS(...)` would hand back the running instance without a word, on the other database.
         if _dbos._dbos_global_instance is not None:
             raise Conflict("a worker runs in this process already", remedy="stop it first, or use another process")
-        with closing(sqlite3.connect(self._file)) as connection:
-            connection.execute("PRAGMA journal_mode=WAL").close()
+        if isinstance(self._place, Path):
+            with closing(sqlite3.connect(self._place)) as connection:
+                connection.execute("PRAGMA journal_mode=WAL").close()
         # DBOS adds a console handler of its own to a logger that has none, and cuts it off from ours.
         logger = logging.getLogger("dbos")
         if not logger.handlers:
             logger.addHandler(logging.NullHandler())
         config: DBOSConfig = {
             "name": "docferry",
-            "system_database_url": f"sqlite:///{self._file}",
+            "system_database_url": _url(self._place),
             "executor_id": self._executor_id,
             "application_version": _APPLICATION_VERSION,
             "log_level": "WARNING",
+            # One for each body, the store's threads that enqueue, and DBOS's own loops: a server has few to give.
+            "sys_db_pool_size": self._concurrency + 6,
+            # Nothing of ours waits on DBOS: the event log tells what is done.
+            "use_listen_notify": False,
         }
         DBOS(config=config)
+        if not self._concurrency:
+            DBOS.listen_queues([])
 
         def interpret(analysis_id: str) -> str:
             return self._run(analysis_id)
@@ -92,16 +111,17 @@ class Workflows:
         # Here and not at import: the registry goes with `stop`. Attempts are counted in our own row.
         workflow = DBOS.workflow(name="docferry.interpret", max_recovery_attempts=None)(interpret)
         DBOS.launch()
-        DBOS.register_queue(
-            _QUEUE, worker_concurrency=self._concurrency, polling_interval_sec=_POLL_S, on_conflict="always_update"
-        )
+        if self._concurrency:
+            DBOS.register_queue(
+                _QUEUE, worker_concurrency=self._concurrency, polling_interval_sec=_POLL_S, on_conflict="always_update"
+            )
         self._workflow = workflow
 
     def enqueue(self, analysis_id: str) -> None:
         """Put an analysis into the queue; one that is there already stays as it is."""
         if self._workflow is None:
             return
-        with SetWorkflowID(analysis_id):
+        with SetWorkflowID(analysis_id), SetEnqueueOptions(priority=self._turn(analysis_id)):
             handle: WorkflowHandle[str] = DBOS.enqueue_workflow(_QUEUE, self._workflow, analysis_id)
         log.debug("enqueued %s", handle.workflow_id)
 
@@ -170,3 +190,9 @@ class Workflows:
             if not pending:
                 return
             time.sleep(0.02)
+
+
+def _url(place: Path | str) -> str:
+    if isinstance(place, Path):
+        return f"sqlite:///{place}"
+    return postgres_url(place).render_as_string(hide_password=False)

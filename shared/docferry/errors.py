@@ -12,6 +12,7 @@ DocferryError                     code, reason, remedy; `retryable` says whether
 │   ├── EnvelopeTooLarge          over the limit in size, or in ratio when unpacked
 │   └── UnsupportedVersion        a peer that speaks a protocol we do not
 ├── Conflict                      the same id with a different body; a state that forbids the call
+├── Outdated                      a change to a version that is no longer the newest
 ├── PixelsUnavailable             the call needs a picture that is not here and cannot be fetched
 ├── HistoryGone                   the events asked for are no longer kept
 ├── Unauthenticated               no token, or one that nobody issued
@@ -19,6 +20,7 @@ DocferryError                     code, reason, remedy; `retryable` says whether
 ├── Overloaded                    a bounded queue is full; try again after `retry_after` seconds
 ├── StorageFull                   the disk or the stated ceiling is reached; nothing was taken
 ├── Unavailable                   the other end cannot be reached
+├── TooLate                       the caller's own deadline passed before the work was begun
 └── EngineError                   the engine failed on this document
     └── ReaderStopped             the edge's reader died, hung or outgrew its memory while reading it
 """
@@ -118,6 +120,12 @@ class Conflict(DocferryError):
     code = "CONFLICT"
 
 
+class Outdated(DocferryError):
+    """A change to a version that is no longer the newest: look at that one first."""
+
+    code = "OUTDATED"
+
+
 class PixelsUnavailable(DocferryError):
     """The call needs a picture that is not here and cannot be fetched from the device."""
 
@@ -165,6 +173,12 @@ class Unavailable(DocferryError):
 
     code = "UNAVAILABLE"
     retryable = True
+
+
+class TooLate(DocferryError):
+    """The caller's own deadline passed before the work was begun."""
+
+    code = "TOO_LATE"
 
 
 class EngineError(DocferryError):

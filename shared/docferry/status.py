@@ -28,6 +28,7 @@ _CODES: dict[type[errors.DocferryError], grpc.StatusCode] = {
     errors.EnvelopeTooLarge: grpc.StatusCode.INVALID_ARGUMENT,
     errors.UnsupportedVersion: grpc.StatusCode.FAILED_PRECONDITION,
     errors.Conflict: grpc.StatusCode.ALREADY_EXISTS,
+    errors.Outdated: grpc.StatusCode.ABORTED,
     errors.PixelsUnavailable: grpc.StatusCode.FAILED_PRECONDITION,
     errors.HistoryGone: grpc.StatusCode.OUT_OF_RANGE,
     errors.Unauthenticated: grpc.StatusCode.UNAUTHENTICATED,
@@ -35,6 +36,7 @@ _CODES: dict[type[errors.DocferryError], grpc.StatusCode] = {
     errors.Overloaded: grpc.StatusCode.RESOURCE_EXHAUSTED,
     errors.StorageFull: grpc.StatusCode.RESOURCE_EXHAUSTED,
     errors.Unavailable: grpc.StatusCode.UNAVAILABLE,
+    errors.TooLate: grpc.StatusCode.DEADLINE_EXCEEDED,
     errors.EngineError: grpc.StatusCode.INTERNAL,
     errors.ReaderStopped: grpc.StatusCode.INTERNAL,
 }

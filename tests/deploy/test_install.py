@@ -59,7 +59,7 @@ def test_a_command_whose_extra_is_missing_gives_the_pip_line(
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("unit", ["docferry-edge", "docferry-cloud"])
+@pytest.mark.parametrize("unit", ["docferry-edge", "docferry-cloud", "docferry-cloud-worker"])
 def test_systemd_takes_the_units(tmp_path: Path, unit: str) -> None:
     # The verifier wants the program to exist: put this environment's in the place of /opt's.
     text = (ROOT / "deploy" / "systemd" / f"{unit}.service").read_text()
@@ -73,7 +73,7 @@ def test_systemd_takes_the_units(tmp_path: Path, unit: str) -> None:
     assert (done.returncode, ours) == (0, [])
 
 
-@pytest.mark.parametrize("unit", ["docferry-edge", "docferry-cloud"])
+@pytest.mark.parametrize("unit", ["docferry-edge", "docferry-cloud", "docferry-cloud-worker"])
 def test_the_units_are_hardened(tmp_path: Path, unit: str) -> None:
     file = ROOT / "deploy" / "systemd" / f"{unit}.service"
     command = ["systemd-analyze", "security", "--offline=yes", "--threshold=30", str(file)]
@@ -93,7 +93,7 @@ def test_the_units_ceiling_on_memory_is_the_settings() -> None:
     assert "ProcSubset" not in unit
 
 
-@pytest.mark.parametrize("unit", ["docferry-edge", "docferry-cloud"])
+@pytest.mark.parametrize("unit", ["docferry-edge", "docferry-cloud", "docferry-cloud-worker"])
 def test_the_units_leave_in_sight_what_the_programs_read_in_proc(unit: str) -> None:
     # ProcSubset=pid hides /proc/sys (the outbox needs the boot id) and /proc/cpuinfo (onnxruntime picks by it).
     assert "ProcSubset" not in (ROOT / "deploy" / "systemd" / f"{unit}.service").read_text()

@@ -9,6 +9,7 @@ from docferry.v1 import document_pb2 as _document_pb2
 from docferry.v1 import envelope_pb2 as _envelope_pb2
 from docferry.v1 import event_pb2 as _event_pb2
 from google.protobuf import descriptor as _descriptor
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
@@ -24,25 +25,57 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _Urgency:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _UrgencyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Urgency.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    URGENCY_UNSPECIFIED: _Urgency.ValueType  # 0
+    """Not said: somebody waits for it."""
+    URGENCY_BACKGROUND: _Urgency.ValueType  # 1
+    """Nobody does: everything that somebody waits for goes first."""
+
+class Urgency(_Urgency, metaclass=_UrgencyEnumTypeWrapper):
+    """How much a document is in a hurry."""
+
+URGENCY_UNSPECIFIED: Urgency.ValueType  # 0
+"""Not said: somebody waits for it."""
+URGENCY_BACKGROUND: Urgency.ValueType  # 1
+"""Nobody does: everything that somebody waits for goes first."""
+Global___Urgency: _TypeAlias = Urgency  # noqa: Y015
+
 @_typing.final
 class SubmitRequest(_message.Message):
-    """An envelope to take in."""
+    """An envelope to take in. What stands beside the envelope counts when it makes an analysis, not when it is repeated."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     ENVELOPE_FIELD_NUMBER: _builtins.int
+    FINISH_WITHIN_FIELD_NUMBER: _builtins.int
+    URGENCY_FIELD_NUMBER: _builtins.int
+    urgency: Global___Urgency.ValueType
+    """How much it is in a hurry."""
     @_builtins.property
     def envelope(self) -> _envelope_pb2.Envelope:
         """Required. The envelope, below 1 MiB."""
+
+    @_builtins.property
+    def finish_within(self) -> _duration_pb2.Duration:
+        """How long anybody waits for it, at least a second; absent for as long as it takes. What has not been begun by then,
+        counted from the acknowledgement, is not begun any more: it fails with DEADLINE_EXCEEDED.
+        """
 
     def __init__(
         self,
         *,
         envelope: _envelope_pb2.Envelope | None = ...,
+        finish_within: _duration_pb2.Duration | None = ...,
+        urgency: Global___Urgency.ValueType = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["envelope", b"envelope"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["envelope", b"envelope", "finish_within", b"finish_within"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["envelope", b"envelope"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["envelope", b"envelope", "finish_within", b"finish_within", "urgency", b"urgency"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -192,25 +225,70 @@ Global___AnalysisServiceGetResponse: _TypeAlias = AnalysisServiceGetResponse  # 
 
 @_typing.final
 class AnalysisServiceListRequest(_message.Message):
-    """Which analyses to list."""
+    """Which analyses to list. Those that meet every condition that is set."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    class _Order:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _OrderEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[AnalysisServiceListRequest._Order.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        ORDER_UNSPECIFIED: AnalysisServiceListRequest._Order.ValueType  # 0
+        """Not said: the newest first."""
+        ORDER_OLDEST_FIRST: AnalysisServiceListRequest._Order.ValueType  # 1
+        """The oldest first."""
+
+    class Order(_Order, metaclass=_OrderEnumTypeWrapper):
+        """In which order to list."""
+
+    ORDER_UNSPECIFIED: AnalysisServiceListRequest.Order.ValueType  # 0
+    """Not said: the newest first."""
+    ORDER_OLDEST_FIRST: AnalysisServiceListRequest.Order.ValueType  # 1
+    """The oldest first."""
+
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    STATES_FIELD_NUMBER: _builtins.int
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    CREATED_FROM_FIELD_NUMBER: _builtins.int
+    CREATED_BEFORE_FIELD_NUMBER: _builtins.int
+    ORDER_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
     """How many at most, 1..100; 0 means 20."""
     page_token: _builtins.str
-    """From the answer before; empty for the first page."""
+    """From the answer before, with the same conditions and order; empty for the first page."""
+    document_id: _builtins.str
+    """About this document."""
+    order: Global___AnalysisServiceListRequest.Order.ValueType
+    """In which order."""
+    @_builtins.property
+    def states(self) -> _containers.RepeatedScalarFieldContainer[_analysis_pb2.Analysis.State.ValueType]:
+        """In one of these states; empty for any."""
+
+    @_builtins.property
+    def created_from(self) -> _timestamp_pb2.Timestamp:
+        """Created at or after this time."""
+
+    @_builtins.property
+    def created_before(self) -> _timestamp_pb2.Timestamp:
+        """Created before this time."""
+
     def __init__(
         self,
         *,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        states: _abc.Iterable[_analysis_pb2.Analysis.State.ValueType] | None = ...,
+        document_id: _builtins.str = ...,
+        created_from: _timestamp_pb2.Timestamp | None = ...,
+        created_before: _timestamp_pb2.Timestamp | None = ...,
+        order: Global___AnalysisServiceListRequest.Order.ValueType = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["created_before", b"created_before", "created_from", b"created_from"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_before", b"created_before", "created_from", b"created_from", "document_id", b"document_id", "order", b"order", "page_size", b"page_size", "page_token", b"page_token", "states", b"states"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

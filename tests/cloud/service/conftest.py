@@ -13,7 +13,7 @@ import struct
 import subprocess
 import uuid
 import zlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ import pytest
 import pytest_asyncio
 from google.protobuf.message import Message
 
+from benchmarks.postgres_server import postgres_server
 from docferry.channel import call_metadata, open_channel
 from docferry.document import Document, Line, Page, Reading, Region, RegionType
 from docferry.packing import pack_reading
@@ -36,11 +37,22 @@ from docferry.v1 import (
     subscription_service_pb2_grpc,
 )
 from docferry.v1 import analysis_service_pb2 as pb
+from docferry_cloud.blobs import memory_blobs
+from docferry_cloud.core import Times
+from docferry_cloud.database import Database
 from docferry_cloud.engine import Task, Want
-from docferry_cloud.server import CloudServer, Times
+from docferry_cloud.event_log import EventLog
+from docferry_cloud.retention import Retention
+from docferry_cloud.rows import Caller as Identity
+from docferry_cloud.rows import Limits, NewPart, Submission
+from docferry_cloud.schema import State
+from docferry_cloud.server import CloudServer
 from docferry_cloud.settings import CloudSettings, Token
+from docferry_cloud.store import Store
+from docferry_cloud.supply import Chunk, supply
 from docferry_cloud.sweeper import SweepTimes
 from docferry_cloud.watch import WatchTimes
+from docferry_cloud.work import WorkList
 
 DEADLINE = 20.0
 QUICK = Times(
@@ -48,6 +60,7 @@ QUICK = Times(
     watch=WatchTimes(heartbeat=0.3),
     webhook_waits=(0.05, 0.05, 0.05),
     drain=3.0,
+    health=0.1,
 )
 _TENANTS = 64
 A_LINE = Want((0.1, 0.1, 0.5, 0.2), 1.0, "a line stays in doubt")
@@ -185,7 +198,13 @@ def tokens() -> tuple[Token, ...]:
 
 @asynccontextmanager
 async def _running(directory: Path, engine_factory=EchoEngine, times: Times = QUICK, **settings):
-    settings = {"directory": directory, "port": 0, "tokens": tokens(), "allow_private": True} | settings
+    settings = {
+        "directory": directory,
+        "port": 0,
+        "tokens": tokens(),
+        "allow_private": True,
+        "remember": False,
+    } | settings
     server = CloudServer(CloudSettings(**settings), engine_factory=engine_factory, times=times)
     try:
         address = await server.start()
@@ -201,10 +220,42 @@ def running():
     return _running
 
 
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Callable[[], str]]:
+    """Makes empty databases on a real PostgreSQL, and gives their URLs."""
+    with postgres_server(durable=False) as new_database:
+        yield new_database
+
+
+@pytest.fixture(scope="session", params=["sqlite", "postgres"])
+def database_url(request) -> Callable[[], str]:
+    """Gives the setting `data.database` of an empty store, of either kind: every promise holds on both."""
+    return request.getfixturevalue("postgres") if request.param == "postgres" else lambda: ""
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[dict[str, str]]:
+    """An S3 server over HTTP, with a bucket; gives the settings that lead there."""
+    import boto3
+    from moto.server import ThreadedMotoServer
+
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("AWS_ACCESS_KEY_ID", "key")
+        environment.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+        server.start()
+        host, port = server.get_host_and_port()
+        endpoint = f"http://{host}:{port}"
+        boto3.client("s3", endpoint_url=endpoint).create_bucket(Bucket="bucket")
+        yield {"blobs": "s3://bucket/docferry", "blobs_endpoint": endpoint}
+        server.stop()
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def service(tmp_path_factory) -> AsyncIterator[Running]:
+async def service(tmp_path_factory, database_url) -> AsyncIterator[Running]:
     """The module's server."""
-    async with _running(tmp_path_factory.mktemp("cloud")) as server:
+    async with _running(tmp_path_factory.mktemp("cloud"), database=database_url()) as server:
         yield server
 
 
@@ -270,6 +321,80 @@ def make_part():
         return envelope_pb2.Part(**(fields | changes))
 
     return make
+
+
+@dataclass
+class World:
+    """A store in a folder, and a clock that stands until it is moved."""
+
+    database: Database
+    caller: Identity = field(default_factory=lambda: Identity("tenant", "kiosk"))
+    now: int = 1_800_000_000_000_000
+    lane: int = 0
+    within_s: float | None = None
+    counter: itertools.count = field(default_factory=itertools.count)
+
+    def __post_init__(self):
+        self.database.create()
+        self.log = EventLog(self.database, self.clock)
+        self.log.open()
+        self.blobs = memory_blobs()
+        self.retention = Retention(self.database, self.log, 30, self.clock)
+        self.store = Store(self.database, self.log, self.blobs, Limits(), self.clock)
+
+    def clock(self) -> int:
+        return self.now
+
+    def work(self, owner: str) -> WorkList:
+        work = WorkList(self.database, self.log, owner, self.clock)
+        work.announce_alive(10)
+        return work
+
+    def take(self, *announced: NewPart) -> str:
+        number = next(self.counter)
+        new = Submission(
+            caller=self.caller,
+            request_id=str(uuid.UUID(int=number)),
+            document_id=str(uuid.uuid4()),
+            body=b"body",
+            body_sha256=hashlib.sha256(b"body").digest(),
+            file_name="a.jpg",
+            effort=0,
+            route=b"",
+            traffic=b"",
+            announced=announced,
+            edge=None,
+            within_s=self.within_s,
+            lane=self.lane,
+        )
+        return self.store.take(new).analysis_id
+
+    def state(self, analysis_id: str) -> State:
+        return self.store.get(self.caller.tenant, analysis_id=analysis_id).state
+
+    def events(self, analysis_id: str) -> list[str]:
+        return [row.type.value for row in self.log.read("tenant", 0, self.log.latest(), 100, analysis_id)]
+
+
+@pytest.fixture
+def world(tmp_path, database_url):
+    """A store of either kind, without a service around it."""
+    made = World(Database(database_url() or tmp_path / "store.sqlite"))
+    yield made
+    made.database.close()
+
+
+@pytest.fixture
+def supplied(world):
+    """A world with one analysis whose part, 90,000 bytes, is whole; its id and the bytes."""
+    data = bytes(range(250)) * 360
+    announcement = envelope_pb2.Part(part_id="p1", kind=envelope_pb2.PART_KIND_ORIGINAL)
+    digest = hashlib.sha256(data).digest()
+    part = NewPart("p1", announcement.SerializeToString(), len(data), digest)
+    analysis_id = world.take(part)
+    chunk = Chunk(analysis_id, "p1", 0, len(data), digest, data, len(data) + 100)
+    supply(world.database, world.log, chunk, world.caller, world.clock)
+    return world, analysis_id, data
 
 
 @dataclass

@@ -1,11 +1,14 @@
 """The service's limits and what its settings change. Each test starts its own server."""
 
+import asyncio
+import threading
 from dataclasses import replace
 
 import grpc
 import pytest
 
 from docferry.channel import call_metadata, open_channel
+from docferry.packing import pack_reading
 from docferry.status import error_from_rpc
 from docferry.v1 import analysis_service_pb2 as pb
 from docferry.v1 import analysis_service_pb2_grpc, envelope_pb2
@@ -115,3 +118,40 @@ async def test_calls_are_taken_over_tls(running, tmp_path, certificate):
             stub = analysis_service_pb2_grpc.AnalysisServiceStub(channel)
             answer = await stub.List(pb.AnalysisServiceListRequest(), timeout=20, metadata=call_metadata("token-1"))
             assert not answer.analyses
+
+
+async def test_a_flood_of_one_tenant_lets_another_one_go_next(
+    running, tmp_path, echo_engine, make_envelope, reading, until, database_url
+):
+    order, opened = [], threading.Event()
+
+    def hook(page, _cancelled):
+        order.append(page.reading.width)
+        opened.wait(20)
+
+    def envelope(width):
+        page = replace(reading.document.pages[0], width=width)
+        return make_envelope(
+            structure=pack_reading(replace(reading, document=replace(reading.document, pages=(page,))))
+        )
+
+    async with running(tmp_path, lambda: echo_engine(hook), workers=1, database=database_url()) as service:
+        flooding, other = service.caller(), service.caller()
+        await flooding.submit(envelope(1))
+        await until(lambda: order)
+        flood = [await flooding.submit(envelope(number)) for number in range(2, 7)]
+        # In the queue, and only then comes the other tenant.
+        queued = service.server._worker.workflows.stages
+        ids = [analysis.analysis_id for analysis in flood]
+
+        async def all_queued():
+            return len(await asyncio.to_thread(queued, ids)) == len(ids)
+
+        await until(all_queued)
+        mine = await other.submit(envelope(100))
+        await until(lambda: asyncio.to_thread(queued, [mine.analysis_id]))
+        opened.set()
+        await other.finished(mine.analysis_id)
+        for analysis_id in ids:
+            await flooding.finished(analysis_id)
+        assert order == [1, 100, 2, 3, 4, 5, 6]

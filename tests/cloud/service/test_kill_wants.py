@@ -50,7 +50,7 @@ async def device(channel, stub, *, refuse: bool) -> None:
 
 async def lives_and_dies(folder, fault, request, patience, *, refuse=False, deaf=False):
     """One life of the service with a fault, up to its death."""
-    async with _server(folder, fault, patience) as (process, stub, channel):
+    async with _server(folder, fault, patience=patience) as (process, stub, channel):
         with contextlib.suppress(grpc.aio.AioRpcError):
             await stub.Submit(request, timeout=DEADLINE)
             if not deaf:
@@ -61,7 +61,7 @@ async def lives_and_dies(folder, fault, request, patience, *, refuse=False, deaf
 
 async def goes_on(folder, request, patience, *, refuse=False, deaf=False):
     """The next life, up to the end of the document: its analysis and events."""
-    async with _server(folder, "none", patience) as (_, stub, channel):
+    async with _server(folder, "none", patience=patience) as (_, stub, channel):
         await stub.Submit(request, timeout=DEADLINE)
         supplying = None if deaf else asyncio.create_task(device(channel, stub, refuse=refuse))
         events = []

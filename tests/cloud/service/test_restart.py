@@ -96,11 +96,11 @@ async def test_an_outcome_that_could_not_be_stored_is_made_again(running, tmp_pa
     failed = threading.Event()
     real = WorkList.finish
 
-    def fail_once(self, analysis_id, version):
+    def fail_once(self, analysis_id, version, key):
         if not failed.is_set():
             failed.set()
             raise StorageFull("the disk is full", remedy="free some space")
-        return real(self, analysis_id, version)
+        return real(self, analysis_id, version, key)
 
     monkeypatch.setattr(WorkList, "finish", fail_once)
     async with running(tmp_path) as service:
@@ -184,17 +184,20 @@ async def test_an_analysis_deleted_while_it_is_read_leaves_nothing_and_nobody_wa
         assert reason_of(failure.value) == (grpc.StatusCode.NOT_FOUND, "NOT_FOUND")
 
 
-async def test_deleted_data_is_gone_from_the_disk(running, tmp_path, make_envelope, make_part):
+@pytest.mark.parametrize("times", [50, 5000], ids=["in rows", "in a blob"])
+async def test_deleted_data_is_gone_from_the_disk(running, tmp_path, make_envelope, make_part, until, times):
     def files():
-        return [path for path in tmp_path.iterdir() if path.is_file()]
+        return [path for path in tmp_path.rglob("*") if path.is_file()]
 
-    secret = b"a-text-that-stands-nowhere-else" * 50
+    secret = b"a-text-that-stands-nowhere-else" * times
     part = make_part(secret, kind=4, inline=False, media_type="application/octet-stream")
     async with running(tmp_path) as service:
         caller = service.caller()
         taken = await caller.submit(make_envelope(parts=[part], file_name="private-name.jpg"))
         await caller.supply(taken.analysis_id, part, secret)
         await caller.finished(taken.analysis_id)
+        blobs = tmp_path / "blobs"
+        await until(lambda: any(path.is_file() for path in blobs.rglob("*")) == (times > 50))
         await caller("Delete", pb.AnalysisServiceDeleteRequest(analysis_id=taken.analysis_id))
         await caller.events(lambda event: event.type == event_pb2.Event.TYPE_DELETED)
         left = b"".join(path.read_bytes() for path in files())

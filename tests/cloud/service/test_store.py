@@ -2,8 +2,6 @@
 
 import hashlib
 import itertools
-import uuid
-from dataclasses import dataclass, field
 
 import pytest
 from google.rpc import status_pb2
@@ -13,70 +11,14 @@ from hypothesis import strategies as st
 from docferry.errors import EngineError, EnvelopeError, NotFound
 from docferry.status import error_of
 from docferry.v1 import analysis_pb2, envelope_pb2
-from docferry_cloud.database import Database
-from docferry_cloud.event_log import EventLog
-from docferry_cloud.rows import Caller, Limits, NewPart, NewVersion, Submission
+from docferry_cloud.rows import Caller, NewPart, NewVersion
 from docferry_cloud.schema import EventType, State
-from docferry_cloud.store import Store
 from docferry_cloud.subscriptions import Subscriptions
 from docferry_cloud.supply import MIN_CHUNK_BYTES, Chunk, supply
-from docferry_cloud.work import MAX_ATTEMPTS, WorkList
+from docferry_cloud.work import MAX_ATTEMPTS
 
 DAY = 86_400_000_000
 CALLER = Caller("tenant", "kiosk")
-
-
-@dataclass
-class World:
-    """A store in a folder, and a clock that stands until it is moved."""
-
-    database: Database
-    now: int = 1_800_000_000_000_000
-    counter: itertools.count = field(default_factory=itertools.count)
-
-    def __post_init__(self):
-        self.database.create()
-        self.log = EventLog(self.database, self.clock)
-        self.log.open()
-        self.store = Store(self.database, self.log, Limits(), self.clock)
-
-    def clock(self) -> int:
-        return self.now
-
-    def work(self, owner: str) -> WorkList:
-        work = WorkList(self.database, self.log, owner, self.clock)
-        work.announce_alive(10)
-        return work
-
-    def take(self, *announced: NewPart) -> str:
-        number = next(self.counter)
-        new = Submission(
-            caller=CALLER,
-            request_id=str(uuid.UUID(int=number)),
-            document_id=str(uuid.uuid4()),
-            body=b"body",
-            body_sha256=hashlib.sha256(b"body").digest(),
-            file_name="a.jpg",
-            effort=0,
-            route=b"",
-            traffic=b"",
-            announced=announced,
-            edge=None,
-        )
-        return self.store.take(new).analysis_id
-
-    def state(self, analysis_id: str) -> State:
-        return self.store.get("tenant", analysis_id=analysis_id).state
-
-    def events(self, analysis_id: str) -> list[str]:
-        return [row.type.value for row in self.log.read("tenant", 0, self.log.latest(), 100, analysis_id)]
-
-
-@pytest.fixture
-def world(tmp_path):
-    made = World(Database(tmp_path / "store.sqlite"))
-    yield made
-    made.database.close()
 
 
 def test_an_analysis_is_claimed_once(world):
@@ -159,7 +101,7 @@ def test_results_are_deleted_when_their_time_is_over(world):
     young = world.take()
     world.store.cancel("tenant", young)
     world.now += 10 * DAY
-    assert world.store.expire() == [old]
+    assert world.retention.expire() == [old]
     assert world.events(old) == ["ACCEPTED", "CANCELLED", "DELETED"]
     assert world.state(young) is State.CANCELLED
     assert world.state(unfinished) is State.PENDING
@@ -177,11 +119,11 @@ def test_a_deleted_request_is_remembered_as_long_as_results_are_kept(world):
     world.store.delete("tenant", analysis_id)
     for days in (29, 1):
         world.counter = itertools.count()
-        world.store.expire()
+        world.retention.expire()
         with pytest.raises(NotFound):
             world.take()
         world.now += days * DAY
-    world.store.expire()
+    world.retention.expire()
     world.counter = itertools.count()
     assert world.state(world.take()) is State.PENDING
 
@@ -191,9 +133,9 @@ def test_an_analysis_whose_parts_stop_coming_fails_after_a_day(world):
     idle, slow = world.take(part), world.take(part)
     world.now += DAY // 2
     supply(world.database, world.log, Chunk(slow, "p", 0, 9000, bytes(32), bytes(4096), 4200), CALLER, world.clock)
-    assert world.store.give_up() == []
+    assert world.retention.give_up() == []
     world.now += DAY // 2
-    assert world.store.give_up() == [idle]
+    assert world.retention.give_up() == [idle]
     assert world.events(idle) == ["ACCEPTED", "FAILED"]
     row = world.store.get("tenant", analysis_id=idle)
     error = error_of(status_pb2.Status.FromString(row.error))

@@ -1,0 +1,80 @@
+"""What a front end and a worker have in common: one database, one object store, and what is kept in them."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+
+from docferry.channel import LinkTimes
+from docferry_cloud import webhook_format
+from docferry_cloud.blob_list import BlobList
+from docferry_cloud.blobs import Blobs, open_blobs
+from docferry_cloud.database import Database
+from docferry_cloud.event_log import EventLog
+from docferry_cloud.retention import Retention
+from docferry_cloud.rows import Limits
+from docferry_cloud.settings import CloudSettings
+from docferry_cloud.store import Store
+from docferry_cloud.sweeper import SweepTimes
+from docferry_cloud.want_list import WantList
+from docferry_cloud.watch import WatchTimes
+from docferry_cloud.work import WorkList
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Everything that has a rhythm, in seconds; the defaults are for service, shorter ones for tests.
+
+    Attributes:
+        drain: How long calls in progress may take at shutdown, and how long running work.
+        health: Between two looks at database and workers.
+        webhook_waits: Waits after the first, second, ... failed attempt.
+    """
+
+    sweep: SweepTimes = field(default_factory=SweepTimes)
+    watch: WatchTimes = field(default_factory=WatchTimes)
+    link: LinkTimes = field(default_factory=LinkTimes)
+    webhook_waits: tuple[float, ...] = webhook_format.RETRY_SECONDS
+    drain: float = 10.0
+    health: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """The stores of one process. `owner` names the process; no other has or had that name."""
+
+    owner: str
+    database: Database
+    log: EventLog
+    blobs: Blobs
+    blob_list: BlobList
+    store: Store
+    retention: Retention
+    wants: WantList
+    work: WorkList
+
+
+def make_core(settings: CloudSettings) -> Core:
+    """The stores that the settings name; nothing is connected to yet.
+
+    Raises:
+        ConfigurationError: A URL is none, or the folder cannot be made.
+    """
+    folder = settings.directory
+    database = Database(settings.database or folder / "store.sqlite", min_free_bytes=settings.min_free_bytes)
+    log = EventLog(database)
+    blobs = open_blobs(settings.blobs, folder / "blobs", settings.blobs_endpoint)
+    limits = Limits(settings.queue_limit, settings.tenant_limit, settings.retention_days)
+    # The host and the pid would do until a pid is used again.
+    owner = f"cloud-{uuid.uuid4()}"
+    return Core(
+        owner=owner,
+        database=database,
+        log=log,
+        blobs=blobs,
+        blob_list=BlobList(database, blobs),
+        store=Store(database, log, blobs, limits),
+        retention=Retention(database, log, settings.retention_days),
+        wants=WantList(database, log, request_s=settings.request_s),
+        work=WorkList(database, log, owner),
+    )

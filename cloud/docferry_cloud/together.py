@@ -1,0 +1,62 @@
+"""Submissions that come at the same time share one transaction: one wait for the disk acknowledges all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from docferry_cloud.database import Database
+from docferry_cloud.rows import Submission, Taken
+from docferry_cloud.store import Store
+
+_MOST = 32
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    new: Submission
+    taken: asyncio.Future[Taken]
+
+
+class Together:
+    """Takes submissions into a store, those of one moment at once. Nobody waits for others to come."""
+
+    def __init__(self, database: Database, store: Store) -> None:
+        self._database = database
+        self._store = store
+        self._waiting: list[_Waiting] = []
+        self._taking: asyncio.Task[None] | None = None
+
+    async def take(self, new: Submission) -> Taken:
+        """`Store.take`, with its errors; durable on return."""
+        waiting = _Waiting(new, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        if self._taking is None:
+            self._taking = asyncio.create_task(self._take_all())
+        return await waiting.taken
+
+    async def _take_all(self) -> None:
+        """What comes while a transaction is under way is the next one."""
+        while self._waiting:
+            batch, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
+            # A caller that has left meanwhile has nothing taken.
+            batch = [waiting for waiting in batch if not waiting.taken.cancelled()]
+            try:
+                outcomes = await self._database.run(self._store.take_many, [waiting.new for waiting in batch])
+            # Whatever it is, it is the answer to each of them.
+            except Exception as error:  # noqa: BLE001
+                for waiting in batch:
+                    _settle(waiting, error)
+            else:
+                for waiting, outcome in zip(batch, outcomes, strict=True):
+                    _settle(waiting, outcome)
+        self._taking = None
+
+
+def _settle(waiting: _Waiting, outcome: Taken | Exception) -> None:
+    if waiting.taken.done():
+        return
+    if isinstance(outcome, Exception):
+        waiting.taken.set_exception(outcome)
+    else:
+        waiting.taken.set_result(outcome)

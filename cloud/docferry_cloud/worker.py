@@ -1,0 +1,195 @@
+"""The half of the service that works: the engine, the queue, and the sweeper that keeps both in line with the rows."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from docferry_cloud.core import Core, Times, make_core
+from docferry_cloud.engine import Engine
+from docferry_cloud.interpreter import Interpreter
+from docferry_cloud.loops import end, keep_going
+from docferry_cloud.settings import CloudSettings
+from docferry_cloud.sweeper import Sweeper
+from docferry_cloud.workflow import Workflows
+
+log = logging.getLogger(__name__)
+
+
+class Worker:
+    """What works on documents in one process. DBOS allows one at a time in a process.
+
+    With `settings.workers` 0 it only gives documents to the queue, for other processes to work on: no engine is loaded.
+    """
+
+    def __init__(
+        self, core: Core, settings: CloudSettings, *, engine_factory: Callable[[], Engine], times: Times
+    ) -> None:
+        self._core = core
+        self._settings = settings
+        self._engine_factory = engine_factory
+        self._times = times
+        self._stopping = threading.Event()
+        self._engine: Engine | None = None
+        self._started = False
+        self.workflows = Workflows(
+            settings.database or settings.directory / "workflows.sqlite",
+            executor_id=core.owner,
+            concurrency=settings.workers,
+            body=self._interpret,
+            turn=core.work.place,
+        )
+        self._sweeper = Sweeper(
+            retention=core.retention,
+            events=core.log,
+            work=core.work,
+            wants=core.wants,
+            workflows=self.workflows,
+            blobs=core.blob_list,
+            retention_days=settings.retention_days,
+            times=times.sweep,
+        )
+        self._loops: list[asyncio.Task[None]] = []
+
+    async def come_up(self) -> None:
+        """Load the engine and begin to work.
+
+        Raises:
+            DocferryError: Whatever `engine_factory` raised.
+        """
+        if self._settings.workers:
+            engine = await asyncio.to_thread(self._engine_factory)
+            if self._stopping.is_set():
+                return
+            self._engine = engine
+        self._started = True
+        await asyncio.to_thread(self.workflows.start)
+        if self._engine is None:
+            return
+        await self._core.database.run(lambda: self._sweeper.sweep(first=True))
+        rounds = (("sweeper", self._sweep), ("blobs", self._move), ("purge", self._purge))
+        self._loops = [keep_going(name, body) for name, body in rounds]
+        log.info("engine %s is loaded", self._engine.name)
+
+    def halt(self) -> None:
+        """Take up nothing more; what runs is given back as soon as its engine looks up."""
+        self._stopping.set()
+
+    async def stop(self) -> None:
+        """Give back what runs, take DBOS down, and tell the others that this process is gone. `come_up` has ended."""
+        self.halt()
+        await end(self._loops)
+        if self._started:
+            await asyncio.to_thread(self.workflows.stop, self._times.drain)
+        if self._engine is not None:
+            await self._core.database.run(self._core.work.announce_gone)
+
+    async def healthy(self) -> bool:
+        """Whether work gets done: the database answers, the engine is loaded here and this process's lease holds.
+
+        Without an engine of its own some other process must be alive.
+        """
+        living = await self._core.database.run(self._core.work.living)
+        return self._started and (self._core.owner in living if self._engine is not None else bool(living))
+
+    def _interpret(self, analysis_id: str) -> None:
+        if self._engine is not None and not self._stopping.is_set():
+            core, settings = self._core, self._settings
+            Interpreter(
+                core.store,
+                core.work,
+                self._engine,
+                self._stopping,
+                settings.patience_s,
+                remember=settings.remember,
+            ).run(analysis_id)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(self._times.sweep.sweep)
+            await self._core.database.run(self._sweeper.sweep)
+
+    async def _move(self) -> None:
+        while True:
+            # Not on the store's threads: an object store may keep one waiting for long.
+            await asyncio.to_thread(self._sweeper.move_blobs)
+            await asyncio.sleep(self._times.sweep.sweep)
+
+    async def _purge(self) -> None:
+        while True:
+            await self._core.database.run(self._sweeper.purge)
+            await asyncio.sleep(self._times.sweep.purge)
+
+
+async def work(
+    settings: CloudSettings,
+    *,
+    engine_factory: Callable[[], Engine],
+    ready: Callable[[], None] | None = None,
+    times: Times | None = None,
+) -> bool:
+    """Work on what the front ends of the same database take in, until SIGTERM or SIGINT, or until it is outgrown.
+
+    Args:
+        ready: Called once work is taken up.
+
+    Returns:
+        Whether the process is older or larger than the settings allow: it has given back what it had not finished, and
+        is to be begun anew.
+
+    Raises:
+        ConfigurationError: The database or the object store cannot be used.
+        DocferryError: Whatever `engine_factory` raised.
+    """
+    times = times or Times()
+    core = make_core(settings)
+    worker = Worker(core, settings, engine_factory=engine_factory, times=times)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        await core.database.run(core.database.create)
+        await core.database.run(core.log.open)
+        up = asyncio.create_task(worker.come_up())
+        stopped = asyncio.create_task(stop.wait())
+        await asyncio.wait((up, stopped), return_when=asyncio.FIRST_COMPLETED)
+        if stop.is_set():
+            worker.halt()
+        # The engine's load cannot be interrupted, and DBOS must not come up after it was taken down.
+        await up
+        if ready is not None and not stop.is_set():
+            ready()
+        outgrown = asyncio.create_task(_outgrown(settings, times.health))
+        await asyncio.wait((stopped, outgrown), return_when=asyncio.FIRST_COMPLETED)
+        outgrown.cancel()
+        stopped.cancel()
+        return not stop.is_set()
+    finally:
+        await worker.stop()
+        await asyncio.to_thread(core.database.close)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+
+async def _outgrown(settings: CloudSettings, pause_s: float) -> None:
+    """Wait until this process is older or larger than allowed; for ever if nothing bounds it."""
+    began = time.monotonic()
+    while True:
+        await asyncio.sleep(pause_s)
+        age_s, memory_mb = time.monotonic() - began, resident_mb()
+        if 0 < settings.recycle_s < age_s or 0 < settings.recycle_mb < memory_mb:
+            log.warning("to be begun anew after %.1f h, at %d MB", age_s / 3600, memory_mb)
+            return
+
+
+def resident_mb() -> int:
+    """Memory of this process that is in RAM now."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") >> 20

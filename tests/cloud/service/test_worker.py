@@ -1,0 +1,83 @@
+"""A worker without a front end: what is in the database gets done, and an old or large process begins anew."""
+
+import asyncio
+import threading
+
+import pytest
+
+from docferry.errors import EngineError
+from docferry_cloud.core import make_core
+from docferry_cloud.rows import Caller, Submission
+from docferry_cloud.schema import State
+from docferry_cloud.settings import CloudSettings
+from docferry_cloud.worker import resident_mb, work
+
+
+@pytest.fixture
+def settings(tmp_path, database_url):
+    def make(**changes):
+        return CloudSettings(directory=tmp_path, **({"database": url, "remember": False} | changes))
+
+    url = database_url()
+    return make
+
+
+@pytest.fixture
+def core(settings):
+    made = make_core(settings())
+    made.database.create()
+    made.log.open()
+    yield made
+    made.database.close()
+
+
+@pytest.fixture
+def take(core, make_envelope):
+    def one() -> str:
+        envelope = make_envelope()
+        new = Submission(
+            caller=Caller("local", "local"),
+            request_id=envelope.request_id,
+            document_id=envelope.document_id,
+            body=envelope.SerializeToString(),
+            body_sha256=b"",
+            file_name="",
+            effort=0,
+            route=b"",
+            traffic=b"",
+            announced=(),
+            edge=None,
+        )
+        return core.store.take(new).analysis_id
+
+    return one
+
+
+@pytest.mark.parametrize("limit", [{"recycle_s": 0.5}, {"recycle_mb": 1}], ids=["old", "large"])
+async def test_a_worker_that_is_outgrown_gives_back_its_work_and_begins_anew(
+    settings, core, take, echo_engine, quick_times, until, limit
+):
+    analysis_id, entered = take(), threading.Event()
+
+    def held(_page, cancelled):
+        entered.set()
+        while not cancelled():
+            entered.wait(0.01)
+        raise EngineError("stopped", remedy="none needed")
+
+    def state():
+        return core.store.get("local", analysis_id=analysis_id).state
+
+    async with asyncio.timeout(30):
+        assert await work(settings(**limit), engine_factory=lambda: echo_engine(held), times=quick_times)
+    if entered.is_set():
+        assert state() is State.PENDING
+    # The next one, as after a start of the process anew.
+    async with asyncio.timeout(30):
+        following = asyncio.create_task(work(settings(recycle_s=5.0), engine_factory=echo_engine, times=quick_times))
+        await until(lambda: state() is State.SUCCEEDED)
+        assert await following
+
+
+def test_the_memory_of_this_process_is_known():
+    assert 10 < resident_mb() < 100_000
