@@ -14,12 +14,12 @@ from docferry.markdown import render
 from docferry.v1 import analysis_pb2
 from docferry.v1 import analysis_service_pb2 as pb
 from docferry.wire import document_from_proto, document_to_proto, field_from_proto
+from docferry_cloud.analysis_rows import add_version, own
 from docferry_cloud.database import Clock, Database, wall_clock
 from docferry_cloud.event_log import EventLog, Happening
 from docferry_cloud.interpret import summarise
 from docferry_cloud.rows import NewVersion
 from docferry_cloud.schema import OPEN_STATES, EventType, analyses, versions
-from docferry_cloud.store import add_version, own
 
 PERSON = "person"
 """The engine of a version that a person made."""

@@ -12,10 +12,10 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from docferry.errors import InputError
 from docferry.v1 import analysis_pb2
 from docferry.v1 import analysis_service_pb2 as pb
+from docferry_cloud.analysis_rows import COLUMNS, MICROSECONDS, whole
 from docferry_cloud.database import Database
 from docferry_cloud.rows import AnalysisRow
 from docferry_cloud.schema import State, analyses
-from docferry_cloud.store import COLUMNS, MICROSECONDS, whole
 
 _STATES: Mapping[int, State] = {analysis_pb2.Analysis.State.Value(f"STATE_{state.value}"): state for state in State}
 

@@ -6,11 +6,11 @@ import sqlalchemy as sa
 
 from docferry.errors import EnvelopeError
 from docferry.status import status_of
+from docferry_cloud.analysis_rows import COLUMNS, MICROSECONDS, fail, remove, too_late
 from docferry_cloud.database import Clock, Database, wall_clock
 from docferry_cloud.event_log import EventLog
 from docferry_cloud.rows import AnalysisRow
 from docferry_cloud.schema import OPEN_STATES, State, analyses, tombstones
-from docferry_cloud.store import COLUMNS, MICROSECONDS, fail, remove, too_late
 
 PARTS_WITHIN_S = 86400
 """How long an analysis waits for the next bytes of its parts."""

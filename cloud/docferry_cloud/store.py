@@ -8,14 +8,24 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
-from google.rpc import status_pb2
 
-from docferry.errors import Conflict, DocferryError, NotFound, Overloaded, TooLate, Unavailable
+from docferry.errors import Conflict, DocferryError, NotFound, Overloaded, Unavailable
 from docferry_cloud import blob_list, places, wanted
+from docferry_cloud.analysis_rows import (
+    COLUMNS,
+    DIRECT_LEASE_S,
+    MICROSECONDS,
+    add_version,
+    first,
+    move,
+    not_found,
+    own,
+    remove,
+    whole,
+)
 from docferry_cloud.blobs import Blobs
 from docferry_cloud.database import Clock, Database, wall_clock
 from docferry_cloud.event_log import EventLog, Happening
@@ -24,8 +34,6 @@ from docferry_cloud.rows import (
     Caller,
     Limits,
     NewPart,
-    NewVersion,
-    PartRow,
     Submission,
     Taken,
     VersionRow,
@@ -42,30 +50,6 @@ from docferry_cloud.schema import (
     parts,
     tombstones,
     versions,
-)
-
-MICROSECONDS = 1_000_000
-DIRECT_LEASE_S = 5
-"""How long the sweeper leaves a new row to the process that took it in."""
-
-COLUMNS = (
-    analyses.c.analysis_id,
-    analyses.c.tenant,
-    analyses.c.device,
-    analyses.c.request_id,
-    analyses.c.document_id,
-    analyses.c.state,
-    analyses.c.file_name,
-    analyses.c.effort,
-    analyses.c.route,
-    analyses.c.traffic,
-    analyses.c.version,
-    analyses.c.error,
-    analyses.c.create_time,
-    analyses.c.update_time,
-    analyses.c.expire_time,
-    analyses.c.attempts,
-    analyses.c.deadline,
 )
 
 # Statements of every submission are built once: building them costs more than running them.
@@ -85,24 +69,6 @@ _COUNTED = sa.select(sa.func.count(), sa.func.count().filter(analyses.c.tenant =
 )
 _WAITING = _COUNTED.where(analyses.c.state == State.AWAITING_PARTS)
 _UNFINISHED = _COUNTED.where(analyses.c.state.in_(WORK_STATES))
-_BY_ID = sa.select(*COLUMNS).where(
-    analyses.c.analysis_id == sa.bindparam("analysis_id"), analyses.c.tenant == sa.bindparam("tenant")
-)
-_PARTS = (
-    sa.select(parts.c.part_id, parts.c.announcement, parts.c.size, parts.c.sha256, parts.c.received)
-    .where(parts.c.analysis_id == sa.bindparam("analysis_id"))
-    .order_by(parts.c.position)
-)
-_HEADS = (
-    sa.select(versions.c.version, versions.c.engine, versions.c.create_time, sa.literal(b"").label("interpretation"))
-    .where(versions.c.analysis_id == sa.bindparam("analysis_id"))
-    .order_by(versions.c.version)
-)
-_VERSIONS = (
-    sa.select(versions.c.version, versions.c.engine, versions.c.create_time, versions.c.interpretation)
-    .where(versions.c.analysis_id == sa.bindparam("analysis_id"))
-    .order_by(versions.c.version)
-)
 
 
 class Store:
@@ -296,86 +262,6 @@ class Store:
             add_version(connection, analysis_id, 1, new.edge, now)
 
 
-def add_version(connection: sa.Connection, analysis_id: str, number: int, version: NewVersion, now: int) -> None:
-    """Add a version's row."""
-    row = {"analysis_id": analysis_id, "version": number, "engine": version.engine, "create_time": now}
-    connection.execute(versions.insert(), row | {"interpretation": version.interpretation})
-
-
-def move(connection: sa.Connection, log: EventLog, row: AnalysisRow, state: State, now: int) -> None:
-    """Move an analysis to a final state and append the event of that name; `row` is how it stood before."""
-    wanted.give_up(connection, row.analysis_id)
-    change = analyses.update().where(analyses.c.analysis_id == row.analysis_id)
-    connection.execute(change.values(state=state, owner=None, update_time=now))
-    kind = EventType(state.value)
-    log.append(connection, Happening(kind, row.tenant, row.analysis_id, row.document_id, state, row.version))
-
-
-def fail(connection: sa.Connection, log: EventLog, row: AnalysisRow, error: status_pb2.Status, now: int) -> None:
-    """Move an analysis to FAILED, with the reason and the event."""
-    change = analyses.update().where(analyses.c.analysis_id == row.analysis_id)
-    connection.execute(change.values(error=error.SerializeToString(deterministic=True)))
-    move(connection, log, row, State.FAILED, now)
-
-
-def remove(connection: sa.Connection, log: EventLog, row: AnalysisRow, now: int, retention_days: int) -> None:
-    """Delete an analysis and all that was received or made for it; its request is remembered for `retention_days`."""
-    this = analyses.c.analysis_id == row.analysis_id
-    until = now + retention_days * 86400 * MICROSECONDS
-    named = (analyses.c.tenant, analyses.c.device, analyses.c.request_id)
-    request = sa.select(*named, sa.literal(until, sa.BigInteger)).where(this)
-    columns = ["tenant", "device", "request_id", "expire_time"]
-    connection.execute(tombstones.insert().from_select(columns, request))
-    blob_list.release(connection, row.tenant, row.analysis_id, now)
-    connection.execute(analyses.delete().where(this))
-    # What was unfinished never will be: those who wait for a final state must hear one.
-    state = State.CANCELLED if row.state in OPEN_STATES else row.state
-    log.append(
-        connection, Happening(EventType.DELETED, row.tenant, row.analysis_id, row.document_id, state, row.version)
-    )
-
-
-def own(connection: sa.Connection, tenant: str, analysis_id: str) -> AnalysisRow:
-    """A tenant's analysis, without parts and versions.
-
-    Raises:
-        NotFound: This tenant has no such analysis; whether another has is not told.
-    """
-    found = connection.execute(_BY_ID, {"analysis_id": analysis_id, "tenant": tenant}).mappings().first()
-    if found is None:
-        raise not_found(analysis_id)
-    return AnalysisRow(**found)
-
-
-def first(connection: sa.Connection, query: sa.Select[Any]) -> AnalysisRow | None:
-    """The first row of a query over `COLUMNS`."""
-    row = connection.execute(query).mappings().first()
-    return None if row is None else AnalysisRow(**row)
-
-
-def not_found(name: str) -> NotFound:
-    """The error for an id that this tenant does not have."""
-    shown = name[:64]
-    return NotFound(
-        f"there is no analysis {shown!r}",
-        remedy="check the id; results are deleted when their time is over",
-        analysis_id=shown,
-    )
-
-
-def too_late() -> TooLate:
-    """The error of an analysis that nobody waits for any more."""
-    return TooLate(
-        "it could not be begun within the time that the caller gave it",
-        remedy="submit it again under a new request id, with more time or when there is less to do",
-    )
-
-
-def part_rows(connection: sa.Connection, analysis_id: str) -> tuple[PartRow, ...]:
-    """The announced parts, in the order of the envelope."""
-    return tuple(PartRow(**row) for row in connection.execute(_PARTS, {"analysis_id": analysis_id}).mappings())
-
-
 def _earlier(connection: sa.Connection, caller: Caller, request_id: str, body_sha256: bytes) -> Taken | None:
     request = {"tenant": caller.tenant, "device": caller.device, "request_id": request_id}
     row = connection.execute(_EARLIER, request).one_or_none()
@@ -412,14 +298,3 @@ def _part_values(analysis_id: str, position: int, part: NewPart) -> dict[str, An
         "sha256": part.sha256,
         "received": 0,
     }
-
-
-def whole(connection: sa.Connection, row: AnalysisRow, *, content: bool = True) -> AnalysisRow:
-    """An analysis with its parts, wants and versions; without `content` versions are heads."""
-    found = connection.execute(_VERSIONS if content else _HEADS, {"analysis_id": row.analysis_id}).mappings()
-    return replace(
-        row,
-        parts=part_rows(connection, row.analysis_id),
-        wants=wanted.of_analysis(connection, row.analysis_id),
-        versions=tuple(VersionRow(**version) for version in found),
-    )

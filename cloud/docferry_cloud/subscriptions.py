@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from docferry.errors import ConfigurationError, InputError, NotFound, Overloaded
+from docferry_cloud.analysis_rows import MICROSECONDS
 from docferry_cloud.database import Clock, Database, wall_clock
 from docferry_cloud.schema import deliveries, subscriptions
 from docferry_cloud.settings import Webhook, check_url, secret_key
-from docferry_cloud.store import MICROSECONDS
 
 MAX_SUBSCRIPTIONS = 50
 """Webhooks of one tenant."""

@@ -14,13 +14,13 @@ from docferry.errors import Conflict, DocferryError, EnvelopeError, EnvelopeTooL
 from docferry.v1 import analysis_pb2 as analysis_pb
 from docferry.v1 import envelope_pb2 as envelope_pb
 from docferry_cloud import blob_list, wanted
+from docferry_cloud.analysis_rows import DIRECT_LEASE_S, MICROSECONDS, own, part_rows
 from docferry_cloud.blobs import Blobs
 from docferry_cloud.database import Clock, Database, wall_clock
 from docferry_cloud.event_log import EventLog
 from docferry_cloud.pictures import check_picture, is_picture, media_type
 from docferry_cloud.rows import AnalysisRow, Caller, PartRow, WantRow
 from docferry_cloud.schema import State, WantState, analyses, chunks, envelopes, parts
-from docferry_cloud.store import DIRECT_LEASE_S, MICROSECONDS, own, part_rows
 from docferry_cloud.want_list import wants_changed
 
 MIN_CHUNK_BYTES = 4096

@@ -10,11 +10,11 @@ import logging
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from docferry_cloud.analysis_rows import MICROSECONDS
 from docferry_cloud.blob_list import BlobList
 from docferry_cloud.database import Clock, wall_clock
 from docferry_cloud.event_log import EventLog
 from docferry_cloud.retention import Retention
-from docferry_cloud.store import MICROSECONDS
 from docferry_cloud.want_list import WantList
 from docferry_cloud.work import WorkList
 from docferry_cloud.workflow import Stage, Workflows

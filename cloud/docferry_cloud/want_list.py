@@ -21,11 +21,11 @@ from docferry.v1 import device_service_pb2 as device_pb
 from docferry.v1 import envelope_pb2 as envelope_pb
 from docferry.wire import box_from_proto, box_to_proto
 from docferry_cloud import wanted
+from docferry_cloud.analysis_rows import COLUMNS, DIRECT_LEASE_S, MICROSECONDS, first, own
 from docferry_cloud.database import Clock, Database, wall_clock
 from docferry_cloud.event_log import EventLog, Happening
 from docferry_cloud.rows import AnalysisRow, Caller, WantRow
 from docferry_cloud.schema import EventType, State, WantState, analyses, envelopes, wants
-from docferry_cloud.store import COLUMNS, DIRECT_LEASE_S, MICROSECONDS, first, own
 
 MAX_SCALE = 16.0
 """Pixels for one of the prepared page; more is a mistake."""

@@ -19,12 +19,12 @@ from google.rpc import status_pb2
 from docferry.errors import EngineError
 from docferry.status import status_of
 from docferry_cloud import places, wanted
+from docferry_cloud.analysis_rows import COLUMNS, MICROSECONDS, add_version, fail, first, move, too_late
 from docferry_cloud.database import Clock, Database, wall_clock
 from docferry_cloud.engine import Want
 from docferry_cloud.event_log import EventLog, Happening
 from docferry_cloud.rows import NewVersion
 from docferry_cloud.schema import EventType, State, analyses, versions, workers
-from docferry_cloud.store import COLUMNS, MICROSECONDS, add_version, fail, first, move, too_late
 from docferry_cloud.turns import Turns
 from docferry_cloud.want_list import new_want
 

@@ -36,13 +36,13 @@ def area(box: Box) -> float:
     return (box[2] - box[0]) * (box[3] - box[1])
 
 
-def in_pixels(box: Box, width: int, height: int) -> Box:
-    """Shares of a page to its pixels."""
+def in_pixels(box: Box, width: float, height: float) -> Box:
+    """Shares of a page to its pixels, or to points."""
     return box[0] * width, box[1] * height, box[2] * width, box[3] * height
 
 
-def in_shares(box: Box, width: int, height: int) -> Box:
-    """Pixels of a page to shares, clipped to it."""
+def in_shares(box: Box, width: float, height: float) -> Box:
+    """Pixels, or points, of a page to shares, clipped to it."""
     return (
         min(max(box[0] / width, 0.0), 1.0),
         min(max(box[1] / height, 0.0), 1.0),

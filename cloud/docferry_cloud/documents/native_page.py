@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from docferry.document import Box, Line, Page, Quality, RegionType
 from docferry.reading_order import LayoutBox, assemble_page
-from docferry.rectangles import around, overlap_area
+from docferry.rectangles import area, around, in_pixels, in_shares, overlap_area
 from docferry.tables import to_html
 from docferry.vision.layout import LayoutDetector
 from docferry.vision.quads import relative
@@ -49,7 +49,7 @@ def read_native(
     seen = layout.detect(page.image)
     check(cancelled)
     words = [Placed(word.box, word.text) for word in layer.words]
-    scaled = [replace(box, box=_scaled(box.box, layer.width, layer.height)) for box in seen]
+    scaled = [replace(box, box=in_pixels(box.box, layer.width, layer.height)) for box in seen]
     tables = []
     for table in native_tables(scaled, words, layer.rules):
         check(cancelled)
@@ -57,9 +57,9 @@ def read_native(
     lines = [*_lines(layer), *_in_pictures(page, layer, reader, cancelled)]
     check(cancelled)
     boxes = _with_tables(scaled, [table for table, _ in tables])
-    relative_boxes = [replace(box, box=_shares(box.box, layer.width, layer.height)) for box in boxes]
+    relative_boxes = [replace(box, box=in_shares(box.box, layer.width, layer.height)) for box in boxes]
     read = assemble_page(width, height, relative_boxes, lines, Quality(), provenance=provenance)
-    by_box = {_shares(table.box, layer.width, layer.height): grid for table, grid in tables}
+    by_box = {in_shares(table.box, layer.width, layer.height): grid for table, grid in tables}
     regions = (
         replace(region, html=to_html(by_box[region.box]) or None) if region.box in by_box else region
         for region in read.regions
@@ -98,7 +98,7 @@ def _with_tables(boxes: Sequence[LayoutBox], tables: Sequence[NativeTable]) -> l
         box
         for box in boxes
         if box.type is not RegionType.TABLE
-        and not any(overlap_area(box.box, table.box) > 0.5 * _size(box.box) for table in tables)
+        and not any(overlap_area(box.box, table.box) > 0.5 * area(box.box) for table in tables)
     ]
     return [*found, *rest]
 
@@ -121,7 +121,7 @@ def _goes_on(before: Word, word: Word) -> bool:
 
 
 def _line(words: Sequence[Word], layer: TextLayer) -> Line:
-    x0, y0, x1, y1 = _shares(around(word.box for word in words), layer.width, layer.height)
+    x0, y0, x1, y1 = in_shares(around(word.box for word in words), layer.width, layer.height)
     text = words[0].text
     for before, word in pairwise(words):
         near = word.box[0] - before.box[2] < 0.08 * (word.box[3] - word.box[1])
@@ -134,8 +134,8 @@ def _in_pictures(page: PdfPage, layer: TextLayer, reader: DeepReader, cancelled:
     height, width = page.image.shape[:2]
     lines: list[Line] = []
     for box in page.pictures:
-        inside = sum(_size(word.box) for word in layer.words if overlap_area(word.box, _divided(box, page.scale)) > 0)
-        if inside * page.scale**2 > 0.02 * _size(box):
+        inside = sum(area(word.box) for word in layer.words if overlap_area(word.box, _divided(box, page.scale)) > 0)
+        if inside * page.scale**2 > 0.02 * area(box):
             continue
         x0, y0 = max(0, int(box[0])), max(0, int(box[1]))
         crop = page.image[y0 : int(box[3]) + 1, x0 : int(box[2]) + 1]
@@ -151,22 +151,5 @@ def _in_pictures(page: PdfPage, layer: TextLayer, reader: DeepReader, cancelled:
     return lines
 
 
-def _scaled(box: Box, width: float, height: float) -> Box:
-    return box[0] * width, box[1] * height, box[2] * width, box[3] * height
-
-
-def _shares(box: Box, width: float, height: float) -> Box:
-    return (
-        min(max(box[0] / width, 0.0), 1.0),
-        min(max(box[1] / height, 0.0), 1.0),
-        min(max(box[2] / width, 0.0), 1.0),
-        min(max(box[3] / height, 0.0), 1.0),
-    )
-
-
 def _divided(box: Box, scale: float) -> Box:
     return box[0] / scale, box[1] / scale, box[2] / scale, box[3] / scale
-
-
-def _size(box: Box) -> float:
-    return max(0.0, box[2] - box[0]) * max(0.0, box[3] - box[1])

@@ -13,6 +13,7 @@ import numpy as np
 
 from docferry.document import Box
 from docferry.model_store import ModelStore
+from docferry.rectangles import around, in_pixels, in_shares
 from docferry.tables import Cell, Grid
 from docferry.vision.images import Pixels
 from docferry.vision.quads import Quad
@@ -37,6 +38,7 @@ _MOST_PIXELS = 6_000_000
 _LEAST_SCORE = 0.7
 """A cell that no line fell into is read by itself, and believed from this score on: an empty one gives noise."""
 
+_NOWHERE: Box = (0.0, 0.0, 0.0, 0.0)
 _INK = 40
 """Grey levels between the darkest and the lightest pixel of a cell that is not empty."""
 
@@ -95,7 +97,8 @@ class TableReader:
         if reread and (scale > 1 or not lines):
             image = np.asarray(cv2.resize(image, None, fx=scale, fy=scale, interpolation=cv2.INTER_CUBIC), np.uint8)
             lines = [TableText(line.quad, line.text) for line in self.text.read(image, cancelled)]
-        boxes = [_in_pixels(cell, image) for cell in seen.grid.cells]
+        height, width = image.shape[:2]
+        boxes = [in_pixels(cell.box or _NOWHERE, width, height) for cell in seen.grid.cells]
         pieces = self._pieces(image, lines, boxes) if reread else _split(lines, boxes)
         check(cancelled)
         inside: list[list[Placed]] = [[] for _ in boxes]
@@ -175,12 +178,6 @@ def _quad(box: Box) -> Quad:
     return np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]], dtype=np.float32)
 
 
-def _in_pixels(cell: Cell, image: Pixels) -> Box:
-    height, width = image.shape[:2]
-    x0, y0, x1, y1 = cell.box or (0.0, 0.0, 0.0, 0.0)
-    return x0 * width, y0 * height, x1 * width, y1 * height
-
-
 def _grown(box: Box, image: Pixels) -> Box:
     """A little air around a cell's content: the network's boxes are good to a pixel or two of its own."""
     height, width = image.shape[:2]
@@ -199,9 +196,4 @@ def _cell_box(cell: Cell, held: Sequence[Placed], image: Pixels) -> Box | None:
     if not held:
         return cell.box
     height, width = image.shape[:2]
-    return (
-        max(0.0, min(piece.box[0] for piece in held) / width),
-        max(0.0, min(piece.box[1] for piece in held) / height),
-        min(1.0, max(piece.box[2] for piece in held) / width),
-        min(1.0, max(piece.box[3] for piece in held) / height),
-    )
+    return in_shares(around(piece.box for piece in held), width, height)
