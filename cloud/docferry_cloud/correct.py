@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
-from docferry.document import Document, Field, Line, iter_lines, with_fields
+from docferry.document import Document, Field, Line, Region, iter_lines, with_fields
 from docferry.errors import Conflict, InputError, Outdated
 from docferry.markdown import render
+from docferry.tables import from_html, put_right, to_html
 from docferry.v1 import analysis_pb2
 from docferry.v1 import analysis_service_pb2 as pb
 from docferry.wire import document_from_proto, document_to_proto, field_from_proto
@@ -71,18 +72,18 @@ def corrected(document: Document, change: Correction) -> Document:
     """The document with what a person put right; that counts as certain, and says who said it.
 
     Raises:
-        InputError: There is no such page or line.
+        InputError: There is no such page or line, or a line that is no single place in its table.
     """
-    texts = {(line.page, line.line_id): line.text for line in change.lines}
-    for number, name in set(texts) - {(number, line.id) for number, _, line in iter_lines(document)}:
+    texts: dict[int, dict[str, str]] = {}
+    for line in change.lines:
+        texts.setdefault(line.page, {})[line.line_id] = line.text
+    wanted = {(line.page, line.line_id) for line in change.lines}
+    for number, name in wanted - {(number, line.id) for number, _, line in iter_lines(document)}:
         raise InputError(f"page {number} has no line {name[:64]!r}", remedy="name lines of that version", field="lines")
     pages = tuple(
         replace(
             page,
-            regions=tuple(
-                replace(region, lines=tuple(_put_right(line, texts.get((number, line.id))) for line in region.lines))
-                for region in page.regions
-            ),
+            regions=tuple(_corrected(region, number, texts.get(number, {})) for region in page.regions),
         )
         for number, page in enumerate(document.pages)
     )
@@ -137,6 +138,24 @@ def _interpretation(stored: bytes, change: Correction) -> bytes:
     message.document.CopyFrom(document_to_proto(document))
     message.markdown, message.summary = render(document), summarise(document)
     return message.SerializeToString(deterministic=True)
+
+
+def _corrected(region: Region, page: int, texts: Mapping[str, str]) -> Region:
+    """The region with the page's new texts by line id; exports and answers read a table's HTML, so that changes too."""
+    changes = {at: texts[line.id] for at, line in enumerate(region.lines) if line.id in texts}
+    if not changes:
+        return region
+    lines = tuple(_put_right(line, texts.get(line.id)) for line in region.lines)
+    if not region.html:
+        return replace(region, lines=lines)
+    grid = put_right(from_html(region.html), [line.text for line in region.lines], changes)
+    if grid is None:
+        raise InputError(
+            f"page {page}: of the lines put right in table {region.id} not all stand in one cell each",
+            remedy="put right the lines that are one cell, or the fields read from the table",
+            field="lines",
+        )
+    return replace(region, lines=lines, html=to_html(grid))
 
 
 def _put_right(line: Line, text: str | None) -> Line:

@@ -11,16 +11,24 @@ from docferry.v1 import analysis_service_pb2 as pb
 from docferry.wire import box_to_proto, document_from_proto
 from docferry_cloud import resources
 from docferry_cloud.engine import PageInput
-from docferry_cloud.exporting.export import File, export
+from docferry_cloud.exporting.export import File, export, shows_pages
 from docferry_cloud.interpreter import page_inputs
 from docferry_cloud.meaning import MAX_QUESTION, Found, answer
+from docferry_cloud.rows import AnalysisRow
 from docferry_cloud.service import Service
 
 _PIECE = 256 * 1024
+MAX_EXPORTS = 2
+"""Files that one front end makes at the same time: each holds its document's pages in memory. Others wait."""
 
 
-async def exported(service: Service, tenant: str, request: pb.ExportRequest) -> AsyncGenerator[pb.ExportResponse, None]:
+async def exported(
+    service: Service, tenant: str, request: pb.ExportRequest, room: asyncio.Semaphore
+) -> AsyncGenerator[pb.ExportResponse, None]:
     """The file in pieces; its MIME type comes with the first.
+
+    Args:
+        room: Held while the file is made, also when the caller has left meanwhile: a thread cannot be stopped.
 
     Raises:
         NotFound: No such analysis of this tenant.
@@ -28,19 +36,27 @@ async def exported(service: Service, tenant: str, request: pb.ExportRequest) -> 
         PixelsUnavailable: The format shows pages whose pixels are not here.
     """
     row = await service.get(tenant, request.analysis_id, "")
-    stored = await service.stored(tenant, request.analysis_id)
-
-    def make() -> File:
-        pages: tuple[PageInput, ...] = ()
-        if stored is not None:
-            body, supplied = stored
-            pages = page_inputs(envelope_pb2.Envelope.FromString(body), supplied)
-        return export(resources.analysis(row), request.version, request.format, pages)
-
-    file = await asyncio.to_thread(make)
+    await room.acquire()
+    making: asyncio.Future[File] | None = None
+    try:
+        stored = await service.stored(tenant, request.analysis_id) if shows_pages(request.format) else None
+        making = asyncio.ensure_future(asyncio.to_thread(_made, row, request, stored))
+        making.add_done_callback(lambda _: room.release())
+    finally:
+        if making is None:
+            room.release()
+    file = await asyncio.shield(making)
     yield pb.ExportResponse(data=file.data[:_PIECE], media_type=file.media_type)
     for start in range(_PIECE, len(file.data), _PIECE):
         yield pb.ExportResponse(data=file.data[start : start + _PIECE])
+
+
+def _made(row: AnalysisRow, request: pb.ExportRequest, stored: tuple[bytes, dict[str, bytes]] | None) -> File:
+    pages: tuple[PageInput, ...] = ()
+    if stored is not None:
+        body, supplied = stored
+        pages = page_inputs(envelope_pb2.Envelope.FromString(body), supplied)
+    return export(resources.analysis(row), request.version, request.format, pages)
 
 
 async def asked(service: Service, tenant: str, request: pb.AskRequest) -> AsyncGenerator[pb.AskResponse, None]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import logging
 import uuid
@@ -26,7 +27,7 @@ from docferry.v1 import subscription_service_pb2_grpc as subscription_grpc
 from docferry_cloud import resources
 from docferry_cloud.correct import correction
 from docferry_cloud.device_watch import Wanted
-from docferry_cloud.finished import asked, exported
+from docferry_cloud.finished import MAX_EXPORTS, asked, exported
 from docferry_cloud.identity import authenticate
 from docferry_cloud.listing import listing
 from docferry_cloud.rows import Caller
@@ -97,6 +98,10 @@ class _Authenticated:
 
 class AnalysisServicer(_Authenticated, analysis_grpc.AnalysisServiceServicer):
     """`AnalysisService`."""
+
+    def __init__(self, service: Service, tokens: tuple[Token, ...]) -> None:
+        super().__init__(service, tokens)
+        self._exports = asyncio.Semaphore(MAX_EXPORTS)
 
     @answered
     async def Submit(self, request: pb.SubmitRequest, context: Context) -> pb.SubmitResponse:
@@ -197,7 +202,7 @@ class AnalysisServicer(_Authenticated, analysis_grpc.AnalysisServiceServicer):
     async def Export(self, request: pb.ExportRequest, context: Context) -> AsyncGenerator[pb.ExportResponse, None]:
         """Give a document as a file."""
         tenant = self._caller(context).tenant
-        async with aclosing(exported(self._service, tenant, request)) as pieces:
+        async with aclosing(exported(self._service, tenant, request, self._exports)) as pieces:
             async for piece in pieces:
                 yield piece
 

@@ -70,6 +70,11 @@ def export(
     return make(_Source(alone, document_from_proto(content.document), content.markdown, pages))
 
 
+def shows_pages(kind: pb.ExportRequest.Format.ValueType) -> bool:
+    """Whether a format needs what reached the cloud of the pages; the others are made of the answer alone."""
+    return kind in {_FORMAT.FORMAT_HTML, _FORMAT.FORMAT_PDF}
+
+
 def _markdown(source: _Source) -> File:
     return File(source.markdown.encode(), "text/markdown; charset=utf-8")
 

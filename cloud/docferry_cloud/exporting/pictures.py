@@ -5,8 +5,8 @@ from __future__ import annotations
 import cv2
 
 from docferry.document import Page
-from docferry.errors import PixelsUnavailable
-from docferry.vision.images import decode
+from docferry.errors import PixelsUnavailable, UnreadableImage
+from docferry.vision.images import Pixels, decode
 from docferry.vision.orientation import turned
 from docferry_cloud.documents.files import FileKind, kind_of
 from docferry_cloud.documents.pdf import read_page
@@ -26,19 +26,30 @@ def page_picture(given: PageInput, read: Page, number: int) -> bytes:
     Raises:
         PixelsUnavailable: No picture of the whole page is here.
     """
-    data = given.image if given.image is not None else given.overview
+    # A part that has not come (whole) yet is none.
+    data = given.image or given.overview
     kind = FileKind.PICTURE if data is None else kind_of(data)
     if data is None or kind not in {FileKind.PICTURE, FileKind.PDF}:
         raise PixelsUnavailable(
             f"there is no picture of page {number + 1}",
             remedy="ask the device for the page (RequestPart), or export another format",
         )
-    own = given.image is not None
+    own = bool(given.image)
     if kind is FileKind.PDF:
         image = read_page(data, given.image_page).image
     else:
-        image = decode(data, page=given.image_page if own else 0)
+        image = _decoded(data, given.image_page if own else 0, number)
     # An edge sends pages as it has prepared them; a file that went up as it is was turned by whoever read it.
     if own and given.reading is None and read.quality.orientation:
         image = turned(image, -read.quality.orientation % 360)
     return cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])[1].tobytes()
+
+
+def _decoded(data: bytes, page: int, number: int) -> Pixels:
+    try:
+        return decode(data, page=page)
+    except UnreadableImage as error:
+        raise PixelsUnavailable(
+            f"the picture of page {number + 1} is not whole: {error}",
+            remedy="export again once the analysis has finished, or export another format",
+        ) from error

@@ -8,7 +8,7 @@ import io
 from docferry.document import Document
 from docferry.tables import columns, joined_tables, parse_number
 
-_ACTIVE = ("=", "+", "-", "@", "\t", "\r")
+_ACTIVE = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 
 
 def tables_csv(document: Document) -> str:
@@ -18,7 +18,8 @@ def tables_csv(document: Document) -> str:
     gets an apostrophe before it, unless it is a number.
     """
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\r\n")
+    # Everything quoted: where the list separator is a semicolon, an unquoted cell would be split at its own.
+    writer = csv.writer(out, lineterminator="\r\n", quoting=csv.QUOTE_ALL)
     for number, table in enumerate(joined_tables(document)):
         if number:
             out.write("\r\n")

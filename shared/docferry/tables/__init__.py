@@ -2,6 +2,7 @@
 
 from docferry.tables.columns import Column, columns, head_rows, parse_number
 from docferry.tables.continuation import Joined, joined_tables
+from docferry.tables.correction import put_right
 from docferry.tables.grid import Cell, Grid, from_html, placed, to_html, without_empty
 from docferry.tables.totals import WrongTotal, is_total, wrong_totals
 
@@ -18,6 +19,7 @@ __all__ = [
     "joined_tables",
     "parse_number",
     "placed",
+    "put_right",
     "to_html",
     "without_empty",
     "wrong_totals",

@@ -99,7 +99,7 @@ def test_a_searchable_pdf_looks_like_the_picture_and_gives_its_text() -> None:
     [
         (FORMAT.FORMAT_MARKDOWN, b"# Harvest"),
         (FORMAT.FORMAT_JSON, b"{"),
-        (FORMAT.FORMAT_CSV, b"\xef\xbb\xbfItem,No."),
+        (FORMAT.FORMAT_CSV, b'\xef\xbb\xbf"Item","No."'),
         (FORMAT.FORMAT_XLSX, b"PK"),
         (FORMAT.FORMAT_HTML, b"<!doctype html>"),
         (FORMAT.FORMAT_PDF, b"%PDF-"),

@@ -5,8 +5,12 @@ import uuid
 import grpc
 import pytest
 
+from docferry.document import Document, Line, Page, Region, RegionType
+from docferry.errors import InputError
+from docferry.tables import Cell, from_html, placed, to_html
 from docferry.v1 import analysis_service_pb2 as pb
 from docferry.v1 import document_pb2, event_pb2
+from docferry_cloud.correct import Correction, LineChange, corrected
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -55,6 +59,24 @@ async def test_what_cannot_be_put_right_is_refused_and_changes_nothing(caller, m
         await caller("Correct", _request(**({"analysis_id": analysis_id} | changes)))
     assert reason_of(failure.value)[1] == code
     assert len((await caller.get(analysis_id)).versions) == 2
+
+
+async def test_a_line_of_a_table_is_put_right_in_its_cell_too():
+    rows = [("Tea", 0.1, 0.1), ("19.99", 0.5, 0.1), ("Rice", 0.1, 0.2), ("19.99", 0.5, 0.2), ("two words", 0.1, 0.3)]
+    lines = tuple(
+        Line(f"r1.l{n}", text, ((x, y), (x + 0.2, y), (x + 0.2, y + 0.05), (x, y + 0.05)), 0.9)
+        for n, (text, x, y) in enumerate(rows)
+    )
+    texts = [["Tea", "19.99"], ["Rice", "19.99"], ["two", "words"]]
+    html = to_html(placed([Cell(0, 0, text) for text in row] for row in texts))
+    table = Region("r1", RegionType.TABLE, (0.0, 0.0, 1.0, 0.5), 0, lines=lines, html=html)
+    document = Document((Page(100, 200, (table,)),))
+    change = Correction(1, (LineChange(0, "r1.l3", "10.99"),), ())
+    (region,) = corrected(document, change).pages[0].regions
+    assert [cell.text for cell in from_html(region.html).cells] == ["Tea", "19.99", "Rice", "10.99", "two", "words"]
+    assert region.lines[3].text == "10.99"
+    with pytest.raises(InputError, match="table r1"):
+        corrected(document, Correction(1, (LineChange(0, "r1.l4", "one word"),), ()))
 
 
 async def test_an_empty_value_says_that_there_is_no_such_field(caller, make_envelope):

@@ -31,6 +31,17 @@ async def test_a_finished_analysis_comes_as_markdown_and_json(caller, make_envel
     assert tree["pages"][0]["regions"][0]["lines"][0]["text"] == "TOTAL 9.00"
 
 
+async def test_a_page_that_has_not_come_yet_is_shown_blank(caller, make_envelope, make_part):
+    whole = make_part(bytes(9000), inline=False)
+    analysis_id = (await caller.submit(make_envelope(parts=[whole]))).analysis_id
+    await caller.supply(analysis_id, whole, b"\x89PNG\r\n\x1a\n".ljust(4096, b"x"))
+    html, _ = await exported(caller, analysis_id, Format.FORMAT_HTML)
+    assert b"TOTAL" in html
+    with pytest.raises(grpc.aio.AioRpcError) as failure:
+        await exported(caller, analysis_id, Format.FORMAT_PDF)
+    assert failure.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+
+
 async def test_a_large_file_comes_in_pieces(caller, make_envelope, make_part):
     noise = np.random.default_rng(7).integers(0, 255, (800, 600, 3), dtype=np.uint8)
     picture = cv2.imencode(".jpg", noise)[1].tobytes()
