@@ -21,6 +21,9 @@ MICROSECONDS = 1_000_000
 DIRECT_LEASE_S = 5
 """How long the sweeper leaves a new row to the process that took it in."""
 
+MAX_CONTENT_BYTES = 12 << 20
+"""Content of versions in one answer: an answer may have 16 MiB."""
+
 COLUMNS = (
     analyses.c.analysis_id,
     analyses.c.tenant,
@@ -55,11 +58,24 @@ _HEADS = (
     .where(versions.c.analysis_id == sa.bindparam("analysis_id"))
     .order_by(versions.c.version)
 )
+_LENGTH = sa.func.length(versions.c.interpretation)
+# Newest first, with all that are newer.
+_SO_FAR = sa.func.sum(_LENGTH).over(order_by=versions.c.version.desc())
 _VERSIONS = (
-    sa.select(versions.c.version, versions.c.engine, versions.c.create_time, versions.c.interpretation)
+    sa.select(
+        versions.c.version,
+        versions.c.engine,
+        versions.c.create_time,
+        sa.case(
+            (sa.or_(_SO_FAR <= MAX_CONTENT_BYTES, _SO_FAR == _LENGTH), versions.c.interpretation), else_=sa.literal(b"")
+        ).label("interpretation"),
+    )
     .where(versions.c.analysis_id == sa.bindparam("analysis_id"))
     .order_by(versions.c.version)
 )
+_ONE_VERSION = sa.select(
+    versions.c.version, versions.c.engine, versions.c.create_time, versions.c.interpretation
+).where(versions.c.analysis_id == sa.bindparam("analysis_id"), versions.c.version == sa.bindparam("version"))
 
 
 def add_version(connection: sa.Connection, analysis_id: str, number: int, version: NewVersion, now: int) -> None:
@@ -84,21 +100,25 @@ def fail(connection: sa.Connection, log: EventLog, row: AnalysisRow, error: stat
     move(connection, log, row, State.FAILED, now)
 
 
-def remove(connection: sa.Connection, log: EventLog, row: AnalysisRow, now: int, retention_days: int) -> None:
-    """Delete an analysis and all that was received or made for it; its request is remembered for `retention_days`."""
+def remove(connection: sa.Connection, log: EventLog, row: AnalysisRow, now: int, retention_days: int) -> list[str]:
+    """Delete an analysis and all that was received or made for it; its request is remembered for `retention_days`.
+
+    Gives the names of the objects that nobody holds any more.
+    """
     this = analyses.c.analysis_id == row.analysis_id
     until = now + retention_days * 86400 * MICROSECONDS
     named = (analyses.c.tenant, analyses.c.device, analyses.c.request_id)
     request = sa.select(*named, sa.literal(until, sa.BigInteger)).where(this)
     columns = ["tenant", "device", "request_id", "expire_time"]
     connection.execute(tombstones.insert().from_select(columns, request))
-    blob_list.release(connection, row.tenant, row.analysis_id, now)
+    released = blob_list.release(connection, row.tenant, row.analysis_id, now)
     connection.execute(analyses.delete().where(this))
     # What was unfinished never will be: those who wait for a final state must hear one.
     state = State.CANCELLED if row.state in OPEN_STATES else row.state
     log.append(
         connection, Happening(EventType.DELETED, row.tenant, row.analysis_id, row.document_id, state, row.version)
     )
+    return released
 
 
 def own(connection: sa.Connection, tenant: str, analysis_id: str) -> AnalysisRow:
@@ -142,12 +162,28 @@ def part_rows(connection: sa.Connection, analysis_id: str) -> tuple[PartRow, ...
     return tuple(PartRow(**row) for row in connection.execute(_PARTS, {"analysis_id": analysis_id}).mappings())
 
 
-def whole(connection: sa.Connection, row: AnalysisRow, *, content: bool = True) -> AnalysisRow:
-    """An analysis with its parts, wants and versions; without `content` versions are heads."""
-    found = connection.execute(_VERSIONS if content else _HEADS, {"analysis_id": row.analysis_id}).mappings()
+def whole(connection: sa.Connection, row: AnalysisRow, *, content: bool = True, version: int = 0) -> AnalysisRow:
+    """An analysis with its parts, wants and versions, or with one version alone.
+
+    Without `content` versions are heads; with it the newest that go into one answer together have theirs.
+
+    Raises:
+        NotFound: It has no such version.
+    """
+    this = {"analysis_id": row.analysis_id}
+    if version:
+        found = connection.execute(_ONE_VERSION, this | {"version": version}).mappings().all()
+        if not found:
+            raise NotFound(
+                f"analysis {row.analysis_id} has no version {version}",
+                remedy=f"its newest is {row.version}",
+                analysis_id=row.analysis_id,
+            )
+    else:
+        found = connection.execute(_VERSIONS if content else _HEADS, this).mappings().all()
     return replace(
         row,
         parts=part_rows(connection, row.analysis_id),
         wants=wanted.of_analysis(connection, row.analysis_id),
-        versions=tuple(VersionRow(**version) for version in found),
+        versions=tuple(VersionRow(**each) for each in found),
     )

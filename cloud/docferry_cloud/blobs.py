@@ -16,8 +16,12 @@ from docferry.errors import ConfigurationError, Unavailable
 _TIMEOUT = timedelta(seconds=20)
 
 
+class StoreAway(Unavailable):
+    """Our own object store cannot be reached: that says nothing about the document at hand."""
+
+
 class Blobs(Protocol):
-    """Named objects. Every method blocks, and raises `Unavailable` if the store cannot be reached."""
+    """Named objects. Every method blocks, and raises `StoreAway` if the store cannot be reached."""
 
     def put(self, name: str, data: bytes) -> None:
         """Write an object; durable on return."""
@@ -146,7 +150,7 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def _away(error: Exception) -> Unavailable:
+def _away(error: Exception) -> StoreAway:
     # The first line says what happened; the rest is the request in full.
     reason = str(error).partition("\n")[0][:200]
-    return Unavailable(f"the object store is away: {reason}", remedy="see that data.blobs can be reached")
+    return StoreAway(f"the object store is away: {reason}", remedy="see that data.blobs can be reached")

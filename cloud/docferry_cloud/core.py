@@ -16,9 +16,13 @@ from docferry_cloud.rows import Limits
 from docferry_cloud.settings import CloudSettings
 from docferry_cloud.store import Store
 from docferry_cloud.sweeper import SweepTimes
+from docferry_cloud.threads import Threads
 from docferry_cloud.want_list import WantList
 from docferry_cloud.watch import WatchTimes
 from docferry_cloud.work import WorkList
+
+_BLOB_THREADS = 4
+"""Apart from the database's: an object store that is slow must not keep acknowledgements waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,7 @@ class Core:
     log: EventLog
     blobs: Blobs
     blob_list: BlobList
+    blob_threads: Threads
     store: Store
     retention: Retention
     wants: WantList
@@ -73,6 +78,7 @@ def make_core(settings: CloudSettings) -> Core:
         log=log,
         blobs=blobs,
         blob_list=BlobList(database, blobs),
+        blob_threads=Threads(_BLOB_THREADS, "docferry-blobs"),
         store=Store(database, log, blobs, limits),
         retention=Retention(database, log, settings.retention_days),
         wants=WantList(database, log, request_s=settings.request_s),

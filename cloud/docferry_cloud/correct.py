@@ -16,7 +16,7 @@ from docferry.v1 import analysis_pb2
 from docferry.v1 import analysis_service_pb2 as pb
 from docferry.wire import document_from_proto, document_to_proto, field_from_proto
 from docferry_cloud.analysis_rows import add_version, own
-from docferry_cloud.database import Clock, Database, wall_clock
+from docferry_cloud.database import Clock, Database
 from docferry_cloud.event_log import EventLog, Happening
 from docferry_cloud.interpret import summarise
 from docferry_cloud.rows import NewVersion
@@ -93,10 +93,10 @@ def corrected(document: Document, change: Correction) -> Document:
 class Corrections:
     """Stores corrections."""
 
-    def __init__(self, database: Database, log: EventLog, clock: Clock = wall_clock) -> None:
+    def __init__(self, database: Database, log: EventLog, clock: Clock | None = None) -> None:
         self._database = database
         self._log = log
-        self._clock = clock
+        self._clock = clock or database.now
 
     def store(self, tenant: str, analysis_id: str, change: Correction) -> None:
         """Add a version made by a person, and the event that tells of it.

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -17,6 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from docferry.errors import ConfigurationError
 from docferry_cloud import migrate
 from docferry_cloud.dialects import Dialect, Postgres, Sqlite
+from docferry_cloud.threads import Threads
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -24,6 +23,7 @@ Clock = Callable[[], int]
 """Microseconds since 1970."""
 
 _THREADS = 4
+_ASK_THE_TIME_S = 30.0
 
 
 def wall_clock() -> int:
@@ -48,7 +48,8 @@ class Database:
         self._engine = self._dialect.engine(_THREADS + 4)
         # Waiting for one another here is fair and quick; SQLite's own busy handler sleeps up to 100 ms.
         self._writing = threading.Lock()
-        self._executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="docferry-store")
+        self._threads = Threads(_THREADS, "docferry-store")
+        self._told: tuple[int, float] | None = None
 
     def create(self) -> None:
         """Make the database's tables, or bring older ones up to date; processes that do so at once take turns.
@@ -92,9 +93,28 @@ class Database:
                 yield writer
 
     async def run(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call a blocking function on the store's threads; a call still queued is dropped with its caller."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._executor, lambda: function(*args, **kwargs))
+        """Call a blocking function on the database's threads; a call still queued is dropped with its caller."""
+        return await self._threads.run(function, *args, **kwargs)
+
+    def now(self) -> int:
+        """The time by one clock for all that share this database, so that leases mean the same to each of them.
+
+        That is the machine's for a file and the server's for a server, which is asked again every 30 s; between, the
+        time passes by a clock that nobody can set.
+
+        Raises:
+            Unavailable: The server cannot be reached.
+        """
+        told = self._told
+        if told is None or time.monotonic() - told[1] > _ASK_THE_TIME_S:
+            before = time.monotonic()
+            with self._named():
+                server = self._dialect.now(self._engine)
+            if server is None:
+                return wall_clock()
+            # The answer was made on the way between; half of it is the best guess.
+            told = self._told = (server, (before + time.monotonic()) / 2)
+        return told[0] + int((time.monotonic() - told[1]) * 1_000_000)
 
     def check_space(self) -> None:
         """Refuse new work while the disk is nearly full.
@@ -111,7 +131,7 @@ class Database:
 
     def close(self) -> None:
         """End the threads and close every connection."""
-        self._executor.shutdown(wait=True, cancel_futures=True)
+        self._threads.close()
         self._engine.dispose()
 
     @contextmanager

@@ -33,6 +33,7 @@ _SESSION = (
     " -c synchronous_commit=on"
 )
 _DISK_FULL = "53100"
+_NOW = sa.text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
 
 
 class DatabaseAway(Unavailable):
@@ -64,6 +65,9 @@ class Dialect(Protocol):
 
     def forget_deleted(self, engine: sa.Engine) -> None:
         """Overwrite what was deleted, as far as the database does not do so by itself."""
+
+    def now(self, engine: sa.Engine) -> int | None:
+        """The server's time in microseconds since 1970; None where all processes share the machine's clock."""
 
 
 class Sqlite:
@@ -117,6 +121,10 @@ class Sqlite:
                 raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").close()
                 raw.execute(_BUSY_TIMEOUT).close()
 
+    def now(self, engine: sa.Engine) -> int | None:  # noqa: ARG002
+        """A file is shared by processes of one machine."""
+        return None
+
     def _full(self) -> StorageFull:
         folder = self.file.parent.name
         return StorageFull(f"the disk of {folder} is full", remedy="free some space; nothing was taken")
@@ -162,6 +170,11 @@ class Postgres:
 
     def forget_deleted(self, engine: sa.Engine) -> None:
         """Nothing: freed space is the server's to overwrite, by autovacuum and checkpoints."""
+
+    def now(self, engine: sa.Engine) -> int | None:
+        """The server's clock, whenever in a transaction it is asked."""
+        with engine.connect() as connection:
+            return int(connection.execute(_NOW).scalar_one())
 
 
 def postgres_url(url: str) -> sa.URL:

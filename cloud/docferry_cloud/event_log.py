@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from docferry_cloud import webhook_format
-from docferry_cloud.database import Clock, Database, wall_clock
+from docferry_cloud.database import Clock, Database
 from docferry_cloud.schema import EventType, State, deliveries, events, facts, subscriptions
 
 _HOOKS = sa.select(subscriptions.c.subscription_id).where(
@@ -50,9 +50,9 @@ class EventRow:
 class EventLog:
     """Appends and reads events."""
 
-    def __init__(self, database: Database, clock: Clock = wall_clock) -> None:
+    def __init__(self, database: Database, clock: Clock | None = None) -> None:
         self._database = database
-        self._clock = clock
+        self._clock = clock or database.now
         self._listeners: tuple[Callable[[], None], ...] = ()
 
     def open(self) -> str:

@@ -16,6 +16,7 @@ from docferry.status import status_of
 from docferry.v1 import analysis_pb2 as analysis_pb
 from docferry.v1 import envelope_pb2 as pb
 from docferry.wire import box_from_proto, document_to_proto
+from docferry_cloud.blobs import StoreAway
 from docferry_cloud.content_key import content_key, said_before
 from docferry_cloud.dialects import DatabaseAway
 from docferry_cloud.documents.files import count_pages
@@ -68,13 +69,12 @@ class Interpreter:
                 self._run(claim)
 
     def _run(self, claim: Claim) -> None:
-        stored = self._store.envelope(claim.analysis_id)
-        if stored is None:
-            return  # deleted meanwhile
         try:
-            self._interpret(claim, *stored)
-        except DatabaseAway:
-            # If not even this can be stored, the sweeper sets it free.
+            stored = self._store.envelope(claim.analysis_id)
+            if stored is not None:  # not deleted meanwhile
+                self._interpret(claim, *stored)
+        except (DatabaseAway, StoreAway):
+            # Neither says anything of the document. If not even this can be stored, the sweeper sets it free.
             self._work.release(claim.analysis_id, wait_s=_STORE_WAIT_S, counts=False)
         except DocferryError as error:
             self._settle(claim, error)

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from docferry.errors import EnvelopeError
 from docferry.status import status_of
 from docferry_cloud.analysis_rows import COLUMNS, MICROSECONDS, fail, remove, too_late
-from docferry_cloud.database import Clock, Database, wall_clock
+from docferry_cloud.database import Clock, Database
 from docferry_cloud.event_log import EventLog
 from docferry_cloud.rows import AnalysisRow
 from docferry_cloud.schema import OPEN_STATES, State, analyses, tombstones
@@ -23,11 +23,11 @@ class Retention:
         days: How long results are kept, and how long a deleted request is remembered.
     """
 
-    def __init__(self, database: Database, log: EventLog, days: int, clock: Clock = wall_clock) -> None:
+    def __init__(self, database: Database, log: EventLog, days: int, clock: Clock | None = None) -> None:
         self._database = database
         self._log = log
         self._days = days
-        self._clock = clock
+        self._clock = clock or database.now
 
     def expire(self, limit: int = 100) -> list[str]:
         """Delete at most `limit` finished analyses whose time is over; gives their ids."""

@@ -56,6 +56,7 @@ class Service:
         self._log = core.log
         self._blobs = core.blobs
         self._blob_list = core.blob_list
+        self._blob_threads = core.blob_threads
         self._store = core.store
         self._wants = core.wants
         self._corrections = Corrections(core.database, core.log)
@@ -109,7 +110,7 @@ class Service:
             yield part, data
             return
         start = 0
-        while data := await self._database.run(piece, self._database, self._blobs, analysis_id, part_id, start):
+        while data := await self._blob_threads.run(piece, self._database, self._blobs, analysis_id, part_id, start):
             yield part, data
             start += len(data)
 
@@ -125,9 +126,10 @@ class Service:
             self._later(self._go_on(request.analysis_id))
         return taken.state
 
-    async def get(self, tenant: str, analysis_id: str, document_id: str) -> AnalysisRow:
-        """One analysis."""
-        return await self._database.run(self._store.get, tenant, analysis_id=analysis_id, document_id=document_id)
+    async def get(self, tenant: str, analysis_id: str, document_id: str, version: int = 0) -> AnalysisRow:
+        """One analysis, with one version alone if that is given."""
+        named = {"analysis_id": analysis_id, "document_id": document_id}
+        return await self._database.run(self._store.get, tenant, **named, version=version)
 
     async def stored(self, tenant: str, analysis_id: str) -> tuple[bytes, dict[str, bytes]] | None:
         """The envelope of a tenant's analysis and its supplied parts; None once it is deleted.
@@ -136,7 +138,7 @@ class Service:
             NotFound: No such analysis of this tenant.
         """
         await self.get(tenant, analysis_id, "")
-        return await self._database.run(self._store.envelope, analysis_id)
+        return await self._blob_threads.run(self._store.envelope, analysis_id)
 
     async def page(self, tenant: str, wanted: Listing, limit: int, after: tuple[int, str] | None) -> list[AnalysisRow]:
         """A page of analyses."""
@@ -162,8 +164,9 @@ class Service:
 
     async def delete(self, tenant: str, analysis_id: str) -> None:
         """Delete an analysis with all its data."""
-        await self._database.run(self._store.delete, tenant, analysis_id)
-        await self._database.run(self._blob_list.clear)
+        released = await self._database.run(self._store.delete, tenant, analysis_id)
+        if released:
+            await self._blob_threads.run(self._blob_list.clear, released)
 
     async def subscribe(self, tenant: str, url: str, secret: str) -> tuple[SubscriptionRow, str]:
         """Add a webhook; gives it with its secret."""

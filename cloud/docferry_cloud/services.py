@@ -121,7 +121,7 @@ class AnalysisServicer(_Authenticated, analysis_grpc.AnalysisServiceServicer):
         tenant = self._caller(context).tenant
         if bool(request.analysis_id) == bool(request.document_id):
             raise InputError("one of analysis_id and document_id is needed", remedy="give one", field="analysis_id")
-        row = await self._service.get(tenant, request.analysis_id, request.document_id)
+        row = await self._service.get(tenant, request.analysis_id, request.document_id, request.version)
         return pb.AnalysisServiceGetResponse(analysis=resources.analysis(row))
 
     @answered

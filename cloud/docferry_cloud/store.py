@@ -27,7 +27,7 @@ from docferry_cloud.analysis_rows import (
     whole,
 )
 from docferry_cloud.blobs import Blobs
-from docferry_cloud.database import Clock, Database, wall_clock
+from docferry_cloud.database import Clock, Database
 from docferry_cloud.event_log import EventLog, Happening
 from docferry_cloud.rows import (
     AnalysisRow,
@@ -79,13 +79,13 @@ class Store:
     """
 
     def __init__(
-        self, database: Database, log: EventLog, blobs: Blobs, limits: Limits, clock: Clock = wall_clock
+        self, database: Database, log: EventLog, blobs: Blobs, limits: Limits, clock: Clock | None = None
     ) -> None:
         self._database = database
         self._blobs = blobs
         self._log = log
         self._limits = limits
-        self._clock = clock
+        self._clock = clock or database.now
 
     def take(self, new: Submission) -> Taken:
         """Store a submission and its first event; durable on return. The same request gives the same analysis.
@@ -114,21 +114,21 @@ class Store:
         self._log.announce()
         return outcomes
 
-    def get(self, tenant: str, *, analysis_id: str = "", document_id: str = "") -> AnalysisRow:
-        """One analysis with everything; by document the newest.
+    def get(self, tenant: str, *, analysis_id: str = "", document_id: str = "", version: int = 0) -> AnalysisRow:
+        """One analysis with everything, see `whole`, or with one version alone; by document the newest.
 
         Raises:
-            NotFound: This tenant has none.
+            NotFound: This tenant has none, or it has no such version.
         """
         with self._database.read() as connection:
             if analysis_id:
-                return whole(connection, own(connection, tenant, analysis_id))
+                return whole(connection, own(connection, tenant, analysis_id), version=version)
             of_document = (analyses.c.tenant == tenant, analyses.c.document_id == document_id)
             query = sa.select(*COLUMNS).where(*of_document).order_by(analyses.c.create_time.desc())
             row = first(connection, query.limit(1))
             if row is None:
                 raise not_found(document_id)
-            return whole(connection, row)
+            return whole(connection, row, version=version)
 
     def cancel(self, tenant: str, analysis_id: str) -> AnalysisRow:
         """Cancel an analysis that is not finished; a finished one stays as it is.
@@ -143,18 +143,20 @@ class Store:
         self._log.announce()
         return self.get(tenant, analysis_id=analysis_id)
 
-    def delete(self, tenant: str, analysis_id: str) -> None:
+    def delete(self, tenant: str, analysis_id: str) -> list[str]:
         """Delete an analysis and all that was received or made for it.
+
+        Gives the names of its objects that nobody holds any more: `BlobList.clear` deletes them.
 
         Raises:
             NotFound: This tenant has no such analysis.
         """
         with self._database.write() as connection:
-            remove(
-                connection, self._log, own(connection, tenant, analysis_id), self._clock(), self._limits.retention_days
-            )
+            row = own(connection, tenant, analysis_id)
+            released = remove(connection, self._log, row, self._clock(), self._limits.retention_days)
         self._database.forget_deleted()
         self._log.announce()
+        return released
 
     def envelope(self, analysis_id: str) -> tuple[bytes, dict[str, bytes]] | None:
         """The envelope's bytes and the supplied parts' by id; None if the analysis was deleted.

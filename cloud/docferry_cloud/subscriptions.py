@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from docferry.errors import ConfigurationError, InputError, NotFound, Overloaded
 from docferry_cloud.analysis_rows import MICROSECONDS
-from docferry_cloud.database import Clock, Database, wall_clock
+from docferry_cloud.database import Clock, Database
 from docferry_cloud.schema import deliveries, subscriptions
 from docferry_cloud.settings import Webhook, check_url, secret_key
 
@@ -58,9 +58,9 @@ _SHOWN = (
 class Subscriptions:
     """Webhooks in one database."""
 
-    def __init__(self, database: Database, clock: Clock = wall_clock) -> None:
+    def __init__(self, database: Database, clock: Clock | None = None) -> None:
         self._database = database
-        self._clock = clock
+        self._clock = clock or database.now
 
     def create(self, tenant: str, url: str, secret: str) -> tuple[SubscriptionRow, str]:
         """Add a webhook; gives it with its secret, which is made here if none is given.

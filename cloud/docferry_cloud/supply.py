@@ -16,7 +16,7 @@ from docferry.v1 import envelope_pb2 as envelope_pb
 from docferry_cloud import blob_list, wanted
 from docferry_cloud.analysis_rows import DIRECT_LEASE_S, MICROSECONDS, own, part_rows
 from docferry_cloud.blobs import Blobs
-from docferry_cloud.database import Clock, Database, wall_clock
+from docferry_cloud.database import Clock, Database
 from docferry_cloud.event_log import EventLog
 from docferry_cloud.pictures import check_picture, is_picture, media_type
 from docferry_cloud.rows import AnalysisRow, Caller, PartRow, WantRow
@@ -70,7 +70,7 @@ def check_chunk(chunk: Chunk) -> None:
         )
 
 
-def supply(database: Database, log: EventLog, chunk: Chunk, caller: Caller, clock: Clock = wall_clock) -> Progress:
+def supply(database: Database, log: EventLog, chunk: Chunk, caller: Caller, clock: Clock | None = None) -> Progress:
     """Store the new bytes of a chunk; when the last part is whole the analysis is PENDING. Durable on return.
 
     The size and hash of a part that was asked for are those of its first chunk.
@@ -88,7 +88,7 @@ def supply(database: Database, log: EventLog, chunk: Chunk, caller: Caller, cloc
     check_chunk(chunk)
     database.check_space()
     with database.write() as connection:
-        outcome = _take(connection, log, chunk, caller, clock())
+        outcome = _take(connection, log, chunk, caller, (clock or database.now)())
     # Raised only here, so that the part's drop is not rolled back.
     if isinstance(outcome, DocferryError):
         raise outcome

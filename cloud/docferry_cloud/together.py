@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from docferry.errors import StorageFull, Unavailable
 from docferry_cloud.database import Database
 from docferry_cloud.rows import Submission, Taken
 from docferry_cloud.store import Store
@@ -41,16 +42,24 @@ class Together:
             batch, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
             # A caller that has left meanwhile has nothing taken.
             batch = [waiting for waiting in batch if not waiting.taken.cancelled()]
-            try:
-                outcomes = await self._database.run(self._store.take_many, [waiting.new for waiting in batch])
-            # Whatever it is, it is the answer to each of them.
-            except Exception as error:  # noqa: BLE001
-                for waiting in batch:
-                    _settle(waiting, error)
-            else:
-                for waiting, outcome in zip(batch, outcomes, strict=True):
-                    _settle(waiting, outcome)
+            await self._take_batch(batch)
         self._taking = None
+
+    async def _take_batch(self, batch: list[_Waiting]) -> None:
+        try:
+            outcomes = await self._database.run(self._store.take_many, [waiting.new for waiting in batch])
+        except (StorageFull, Unavailable) as error:
+            for waiting in batch:
+                _settle(waiting, error)
+        # One of them is not to be stored, and nothing was: each by itself, so that it is that one's answer alone.
+        except Exception as error:  # noqa: BLE001
+            if len(batch) == 1:
+                _settle(batch[0], error)
+            for waiting in batch if len(batch) > 1 else ():
+                await self._take_batch([waiting])
+        else:
+            for waiting, outcome in zip(batch, outcomes, strict=True):
+                _settle(waiting, outcome)
 
 
 def _settle(waiting: _Waiting, outcome: Taken | Exception) -> None:

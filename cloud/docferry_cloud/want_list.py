@@ -22,7 +22,7 @@ from docferry.v1 import envelope_pb2 as envelope_pb
 from docferry.wire import box_from_proto, box_to_proto
 from docferry_cloud import wanted
 from docferry_cloud.analysis_rows import COLUMNS, DIRECT_LEASE_S, MICROSECONDS, first, own
-from docferry_cloud.database import Clock, Database, wall_clock
+from docferry_cloud.database import Clock, Database
 from docferry_cloud.event_log import EventLog, Happening
 from docferry_cloud.rows import AnalysisRow, Caller, WantRow
 from docferry_cloud.schema import EventType, State, WantState, analyses, envelopes, wants
@@ -58,11 +58,11 @@ class WantList:
         request_s: How long a device has for what a person asked for.
     """
 
-    def __init__(self, database: Database, log: EventLog, *, request_s: float, clock: Clock = wall_clock) -> None:
+    def __init__(self, database: Database, log: EventLog, *, request_s: float, clock: Clock | None = None) -> None:
         self._database = database
         self._log = log
         self._request_s = request_s
-        self._clock = clock
+        self._clock = clock or database.now
 
     def latest(self) -> int:
         """The newest want's sequence; 0 if there is none."""

@@ -20,7 +20,7 @@ from docferry.errors import EngineError
 from docferry.status import status_of
 from docferry_cloud import places, wanted
 from docferry_cloud.analysis_rows import COLUMNS, MICROSECONDS, add_version, fail, first, move, too_late
-from docferry_cloud.database import Clock, Database, wall_clock
+from docferry_cloud.database import Clock, Database
 from docferry_cloud.engine import Want
 from docferry_cloud.event_log import EventLog, Happening
 from docferry_cloud.rows import NewVersion
@@ -54,11 +54,11 @@ class WorkList:
         owner: The executor id of this process.
     """
 
-    def __init__(self, database: Database, log: EventLog, owner: str, clock: Clock = wall_clock) -> None:
+    def __init__(self, database: Database, log: EventLog, owner: str, clock: Clock | None = None) -> None:
         self._database = database
         self._log = log
         self.owner = owner
-        self._clock = clock
+        self._clock = clock or database.now
         self._lock = threading.Lock()
         self._held: Counter[str] = Counter()
         self._turns = Turns()

@@ -173,6 +173,7 @@ async def work(
         return not stop.is_set()
     finally:
         await worker.stop()
+        await asyncio.to_thread(core.blob_threads.close)
         await asyncio.to_thread(core.database.close)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)

@@ -49,6 +49,8 @@ def check_envelope(envelope: pb.Envelope) -> None:
     _check_route(envelope.route)
     if len(envelope.file_name) > 255:
         raise EnvelopeError("file_name is longer than 255 characters", remedy="shorten it", field="file_name")
+    if "\0" in envelope.file_name:
+        raise EnvelopeError("file_name holds a NUL character", remedy="leave it out", field="file_name")
     if len(envelope.parts) > MAX_PARTS:
         raise EnvelopeTooLarge(
             f"the envelope has {len(envelope.parts)} parts", remedy=f"send at most {MAX_PARTS}", field="parts"

@@ -2,8 +2,9 @@
 
 What is lost on the way is stated: geometry is rounded to whole pixels of the page (1/4096 where its size is unknown),
 scores and confidences to 1/255, the raw scores of lines to 1/15 where calibrated confidences stand beside them, the
-quality report down to a hundredth of itself, and line breaks inside a line's text become spaces. Everything else comes back as it was, region and line ids too, as long as they are the reader's (r1, r2,
-...; r1.l1, r1.l2, ... with gaps); others are numbered anew.
+quality report down to a hundredth of itself, and line breaks inside a line's text become spaces. Everything else comes
+back as it was, region and line ids too, as long as they are the reader's (r1, r2, ...; r1.l1, r1.l2, ... with gaps);
+others are numbered anew.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ MAX_SIDE = 65_535
 """Longest side of a page in pixels whose geometry is written in pixels."""
 _MAX_NAME = 64
 _COARSE = 15
-"""Steps of a line's raw score beside a calibrated confidence, which is what is decided by. On a receipt of 60 lines a finer one
-would cost 20 bytes of 900."""
+"""Steps of a line's raw score beside a calibrated confidence, which is what is decided by. On a receipt of 60 lines a
+finer one would cost 20 bytes of 900."""
 
 
 def pack_reading(reading: Reading, dictionary: int = DICTIONARIES[-1]) -> pb.Payload:

@@ -94,6 +94,14 @@ def test_what_is_wrong_is_named(field: str) -> None:
     assert error.value.remedy
 
 
+def test_a_file_name_that_a_database_cannot_hold_is_refused() -> None:
+    envelope = good()
+    envelope.file_name = "receipt\0.jpg"
+    with pytest.raises(EnvelopeError, match="NUL") as error:
+        check_envelope(envelope)
+    assert error.value.metadata["field"] == "file_name"
+
+
 def test_another_protocol_version_says_which_one_is_spoken() -> None:
     envelope = good()
     envelope.protocol_version = 2

@@ -405,7 +405,9 @@ class Analysis(_message.Message):
 
     @_builtins.property
     def versions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Version]:
-        """Output only. Every version of the answer, oldest first."""
+        """Output only. Every version of the answer, oldest first. Where their content would exceed 12 MiB together, that of
+        the oldest is left out: Get gives it by its number.
+        """
 
     @_builtins.property
     def wants(self) -> _containers.RepeatedCompositeFieldContainer[Global___Want]:

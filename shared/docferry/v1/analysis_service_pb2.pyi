@@ -181,19 +181,23 @@ class AnalysisServiceGetRequest(_message.Message):
 
     ANALYSIS_ID_FIELD_NUMBER: _builtins.int
     DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
     analysis_id: _builtins.str
     """The analysis, or"""
     document_id: _builtins.str
     """the document it is about (the newest analysis of it)."""
+    version: _builtins.int
+    """Give this version alone, with its content; 0 gives all of them."""
     def __init__(
         self,
         *,
         analysis_id: _builtins.str = ...,
         document_id: _builtins.str = ...,
+        version: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["analysis_id", b"analysis_id", "document_id", b"document_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analysis_id", b"analysis_id", "document_id", b"document_id", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -152,16 +152,25 @@ def world(tmp_path, database_url):
 
 
 @pytest.fixture
-def supplied(world):
+def supply_whole(world):
+    """Gives the world an analysis whose one part has these bytes; its id."""
+
+    def supply_it(data: bytes) -> str:
+        announcement = envelope_pb2.Part(part_id="p1", kind=envelope_pb2.PART_KIND_ORIGINAL)
+        digest = hashlib.sha256(data).digest()
+        analysis_id = world.take(NewPart("p1", announcement.SerializeToString(), len(data), digest))
+        chunk = Chunk(analysis_id, "p1", 0, len(data), digest, data, len(data) + 100)
+        supply(world.database, world.log, chunk, world.caller, world.clock)
+        return analysis_id
+
+    return supply_it
+
+
+@pytest.fixture
+def supplied(world, supply_whole):
     """A world with one analysis whose part, 90,000 bytes, is whole; its id and the bytes."""
     data = bytes(range(250)) * 360
-    announcement = envelope_pb2.Part(part_id="p1", kind=envelope_pb2.PART_KIND_ORIGINAL)
-    digest = hashlib.sha256(data).digest()
-    part = NewPart("p1", announcement.SerializeToString(), len(data), digest)
-    analysis_id = world.take(part)
-    chunk = Chunk(analysis_id, "p1", 0, len(data), digest, data, len(data) + 100)
-    supply(world.database, world.log, chunk, world.caller, world.clock)
-    return world, analysis_id, data
+    return world, supply_whole(data), data
 
 
 @dataclass

@@ -132,6 +132,57 @@ def test_a_part_that_is_written_in_vain_leaves_a_spare_object_and_keeps_its_rows
     assert world.store.envelope(analysis_id)[1] == {"p1": data}
 
 
+def test_one_that_fails_leaves_those_behind_it_to_the_next_round(world, supply_whole):
+    held = [supply_whole(bytes([number]) * 70_000) for number in range(3)]
+    away = BlobList(world.database, Broken(world.blobs, 1), world.clock)
+    with pytest.raises(Unavailable):
+        away.move()
+    # The one that failed may still be on its way; the other two wait for nothing.
+    assert BlobList(world.database, world.blobs, world.clock).move() == 2
+    assert [world.store.envelope(name)[1]["p1"][:1] for name in held] == [b"\0", b"\1", b"\2"]
+
+
+class Slow:
+    """A store in which writing takes so long that something else happens meanwhile."""
+
+    def __init__(self, store, meanwhile):
+        self.store, self.meanwhile = store, meanwhile
+
+    def put(self, name, data):
+        self.store.put(name, data)
+        self.meanwhile()
+
+    def __getattr__(self, name):
+        return getattr(self.store, name)
+
+
+def test_a_write_that_outlasts_its_reservation_leaves_the_rows_the_truth(supplied):
+    world, analysis_id, data = supplied
+
+    def too_long():
+        world.now += 3_601_000_000
+        assert BlobList(world.database, world.blobs, world.clock).clear() == 1
+
+    assert BlobList(world.database, Slow(world.blobs, too_long), world.clock).move() == 1
+    assert world.store.envelope(analysis_id)[1] == {"p1": data}
+    assert BlobList(world.database, world.blobs, world.clock).move() == 1
+    assert world.store.envelope(analysis_id)[1] == {"p1": data}
+
+
+def test_deleting_deletes_its_own_objects_however_many_others_are_due(world, supply_whole):
+    others = [supply_whole(bytes([number]) * 70_000) for number in range(3)]
+    mine = supply_whole(b"m" * 70_000)
+    while BlobList(world.database, world.blobs, world.clock).move():
+        pass
+    for name in others:
+        world.store.delete("tenant", name)
+    world.now += 1
+    released = world.store.delete("tenant", mine)
+    assert len(released) == 1
+    assert BlobList(world.database, world.blobs, world.clock).clear(released, limit=1) == 1
+    assert world.blobs.get(released[0]) is None
+
+
 def test_an_object_that_is_not_there_though_its_analysis_is_gets_named(supplied):
     world, analysis_id, _ = supplied
     assert BlobList(world.database, world.blobs, world.clock).move() == 1

@@ -24,6 +24,7 @@ class World:
     caller: Identity = field(default_factory=lambda: Identity("tenant", "kiosk"))
     now: int = 1_800_000_000_000_000
     lane: int = 0
+    body: bytes = b"body"
     within_s: float | None = None
     counter: itertools.count = field(default_factory=itertools.count)
 
@@ -43,14 +44,14 @@ class World:
         work.announce_alive(10)
         return work
 
-    def take(self, *announced: NewPart) -> str:
+    def submission(self, *announced: NewPart) -> Submission:
         number = next(self.counter)
-        new = Submission(
+        return Submission(
             caller=self.caller,
             request_id=str(uuid.UUID(int=number)),
             document_id=str(uuid.uuid4()),
-            body=b"body",
-            body_sha256=hashlib.sha256(b"body").digest(),
+            body=self.body,
+            body_sha256=hashlib.sha256(self.body).digest(),
             file_name="a.jpg",
             effort=0,
             route=b"",
@@ -60,7 +61,9 @@ class World:
             within_s=self.within_s,
             lane=self.lane,
         )
-        return self.store.take(new).analysis_id
+
+    def take(self, *announced: NewPart) -> str:
+        return self.store.take(self.submission(*announced)).analysis_id
 
     def state(self, analysis_id: str) -> State:
         return self.store.get(self.caller.tenant, analysis_id=analysis_id).state
