@@ -11,7 +11,7 @@ from lxml import etree
 from docferry.document import RegionType
 from docferry.errors import UnreadableImage
 from docferry.tables import from_html
-from docferry_cloud.documents.office import Block
+from docferry_cloud.documents.block import Block
 
 _SILENT = frozenset({"script", "style", "template", "noscript", "nav", "head", "svg", "button", "select"})
 _KINDS = {
@@ -67,8 +67,22 @@ def _walk(element: Any, depth: int) -> Iterator[Block]:
             yield Block(RegionType.TEXT, (tail,))
 
 
+def _shown(element: Any) -> Iterator[str]:
+    """The text under an element that a browser shows, in order."""
+    waiting: list[Any] = [element]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+            continue
+        if isinstance(item.tag, str) and item.tag not in _SILENT:
+            yield item.text or ""
+            for child in reversed(item):
+                waiting += [child.tail or "", child]
+
+
 def _text(element: Any, kind: RegionType) -> tuple[str, ...]:
-    whole = element.text_content()
+    whole = "".join(_shown(element))
     if kind is RegionType.CODE:
         return tuple(line.rstrip() for line in whole.splitlines() if line.strip())
     text = " ".join(whole.split())

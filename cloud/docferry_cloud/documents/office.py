@@ -13,25 +13,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from docferry.document import Box, Line, Page, Region, RegionType
-from docferry.errors import ImageTooLarge, UnreadableImage
+from docferry.errors import DocferryError, ImageTooLarge, UnreadableImage
 from docferry.tables import Cell, Grid, to_html
+from docferry_cloud.documents.archive import check_archive
+from docferry_cloud.documents.block import MOST_COLUMNS, MOST_ROWS, Block, plain
 
 PROVENANCE = "cloud:file"
 
-_MOST_UNPACKED = 512 * 1024 * 1024
-_MOST_ROWS = 5000
-_MOST_COLUMNS = 200
 _WIDTH, _HEIGHT = 1000, 1414
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """One block of a file: its kind, its text line by line, and the grid of a table."""
-
-    type: RegionType
-    texts: tuple[str, ...] = ()
-    grid: Grid | None = None
-    box: Box | None = None
+_GROUP = 6
+"""PowerPoint's number of a group of shapes."""
 
 
 def page_count(data: bytes, kind: str, name: str) -> int:
@@ -39,7 +30,7 @@ def page_count(data: bytes, kind: str, name: str) -> int:
 
     Raises:
         UnreadableImage: The file cannot be read.
-        ImageTooLarge: It unpacks to more than 512 MiB.
+        ImageTooLarge: It would unpack to more than anybody reads; see `archive.check_archive`.
     """
     if kind == "xlsx":
         return max(1, len(_workbook(data, name).sheetnames))
@@ -56,11 +47,11 @@ def read_office(data: bytes, kind: str, number: int, name: str = "the file") -> 
 
     Raises:
         UnreadableImage: The file cannot be read.
-        ImageTooLarge: It unpacks to more than 512 MiB.
+        ImageTooLarge: It would unpack to more than anybody reads; see `archive.check_archive`.
     """
     match kind:
         case "docx":
-            blocks = list(_word_blocks(_word(data, name)))
+            blocks = list(_word_blocks(data, name))
         case "pptx":
             blocks = list(_slide_blocks(_presentation(data, name), number))
         case "xlsx":
@@ -106,25 +97,26 @@ def _rows(grid: Grid | None) -> tuple[str, ...]:
 
 
 def _opened(data: bytes, name: str, what: str, load: Callable[[io.BytesIO], Any]) -> Any:
-    """Load a file with its library; an archive that unpacks to too much is refused before."""
+    """Load a file with its library; one that would unpack to more than anybody reads is refused before."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            unpacked = sum(entry.file_size for entry in archive.infolist())
-        loaded = load(io.BytesIO(data)) if unpacked <= _MOST_UNPACKED else None
+            check_archive(archive, f"{name}: the {what}")
+        return load(io.BytesIO(data))
+    except DocferryError:
+        raise
     # The libraries raise whatever their parsers do; a file they cannot take is damaged for us.
     except Exception as error:
         raise UnreadableImage(
             f"{name}: the {what} cannot be read: {error}", remedy="save it again, or send it as PDF"
         ) from error
-    if loaded is None:
-        raise ImageTooLarge(f"{name}: the {what} unpacks to {unpacked} bytes", remedy="split it")
-    return loaded
 
 
-def _word(data: bytes, name: str) -> Any:
+def _word_blocks(data: bytes, name: str) -> Iterator[Block]:
     import docx
 
-    return _opened(data, name, "Word document", docx.Document)
+    from docferry_cloud.documents.word_file import word_blocks
+
+    return word_blocks(_opened(data, name, "Word document", docx.Document))
 
 
 def _presentation(data: bytes, name: str) -> Any:
@@ -140,47 +132,6 @@ def _workbook(data: bytes, name: str) -> Any:
     return _opened(data, name, "workbook", lambda file: openpyxl.load_workbook(file, data_only=True))
 
 
-def _word_blocks(document: Any) -> Iterator[Block]:
-    import docx.table
-    import docx.text.paragraph
-
-    for item in document.iter_inner_content():
-        if isinstance(item, docx.table.Table):
-            grid = _word_grid(item)
-            if grid.cells:
-                yield Block(RegionType.TABLE, grid=grid)
-        elif isinstance(item, docx.text.paragraph.Paragraph) and (text := _plain(item.text)):
-            style = (item.style.name if item.style is not None else "") or ""
-            kind = RegionType.TEXT
-            if style.startswith(("Heading", "Title")):
-                kind = RegionType.TITLE
-            elif style.startswith("List"):
-                kind = RegionType.LIST_ITEM
-            elif style == "Caption":
-                kind = RegionType.TABLE_CAPTION
-            yield Block(kind, (text,))
-
-
-def _word_grid(table: Any) -> Grid:
-    """Merged cells are one cell of the file that is given for every place it covers."""
-    places: dict[Any, list[tuple[int, int]]] = {}
-    texts: dict[Any, str] = {}
-    for row_number, row in enumerate(table.rows):
-        column = row.grid_cols_before
-        for cell in row.cells:
-            places.setdefault(cell._tc, []).append((row_number, column))
-            texts[cell._tc] = _plain(cell.text)
-            column += 1
-    return Grid(tuple(_spanning(at, texts[key]) for key, at in places.items()))
-
-
-def _spanning(at: Sequence[tuple[int, int]], text: str, *, header: bool = False) -> Cell:
-    rows, columns = [row for row, _ in at], [column for _, column in at]
-    return Cell(
-        min(rows), min(columns), text, max(rows) - min(rows) + 1, max(columns) - min(columns) + 1, header=header
-    )
-
-
 def _slide_blocks(presentation: Any, number: int) -> Iterator[Block]:
     from pptx.enum.shapes import PP_PLACEHOLDER
 
@@ -189,18 +140,9 @@ def _slide_blocks(presentation: Any, number: int) -> Iterator[Block]:
     slide = presentation.slides[number]
     wide, high = presentation.slide_width, presentation.slide_height
     found: list[tuple[float, float, Block]] = []
-    for shape in slide.shapes:
-        if shape.width is None or shape.left is None:
-            continue
-        box = tuple(
-            min(1.0, max(0.0, side))
-            for side in (
-                shape.left / wide,
-                shape.top / high,
-                (shape.left + shape.width) / wide,
-                (shape.top + shape.height) / high,
-            )
-        )
+    for shape, (left, top, right, bottom) in _shapes(slide.shapes):
+        sides = (left / wide, top / high, right / wide, bottom / high)
+        box = tuple(min(1.0, max(0.0, side)) for side in sides)
         block = _shape_block(shape, (box[0], box[1], box[2], box[3]), PP_PLACEHOLDER)
         if block is not None:
             found.append((0.0 if block.type is RegionType.TITLE else box[1], box[0], block))
@@ -208,15 +150,53 @@ def _slide_blocks(presentation: Any, number: int) -> Iterator[Block]:
         yield block
 
 
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """From a group's own coordinates to the slide's, along one axis."""
+
+    factor: float = 1.0
+    shift: float = 0.0
+
+    def at(self, place: float) -> float:
+        """Where a place of the group is on the slide."""
+        return self.factor * place + self.shift
+
+    def within(self, offset: int, extent: int, inner: int, inner_extent: int) -> _Scale:
+        """That of a group inside, whose `inner_extent` from `inner` on is drawn over `extent` from `offset` on."""
+        factor = extent / inner_extent if inner_extent else 1.0
+        return _Scale(self.factor * factor, self.at(offset - factor * inner))
+
+
+def _shapes(shapes: Any) -> Iterator[tuple[Any, tuple[float, float, float, float]]]:
+    """The shapes of a slide, those in groups too, with left, top, right and bottom on the slide."""
+    from pptx.oxml.ns import qn
+
+    waiting = [(shape, _Scale(), _Scale()) for shape in shapes][::-1]
+    while waiting:
+        shape, across, down = waiting.pop()
+        frame = shape.element.grpSpPr.find(qn("a:xfrm")) if shape.shape_type == _GROUP else None
+        if frame is not None and frame.find(qn("a:chExt")) is not None:
+            start, size, inner, inner_size = (frame.find(qn(f"a:{name}")) for name in ("off", "ext", "chOff", "chExt"))
+            x, y = ((int(start.get(axis)), int(inner.get(axis))) for axis in "xy")
+            wide, high = ((int(size.get(side)), int(inner_size.get(side))) for side in ("cx", "cy"))
+            across, down = across.within(x[0], wide[0], x[1], wide[1]), down.within(y[0], high[0], y[1], high[1])
+        if shape.shape_type == _GROUP:
+            waiting += [(child, across, down) for child in shape.shapes][::-1]
+        elif shape.width is not None and shape.left is not None:
+            right, bottom = shape.left + shape.width, shape.top + shape.height
+            yield shape, (across.at(shape.left), down.at(shape.top), across.at(right), down.at(bottom))
+
+
 def _shape_block(shape: Any, box: Box, placeholders: Any) -> Block | None:
     if shape.has_table:
+        high, wide = len(shape.table.rows), len(shape.table.columns)
         cells = [
             Cell(
                 row,
                 column,
-                _plain(cell.text),
-                cell.span_height if cell.is_merge_origin else 1,
-                cell.span_width if cell.is_merge_origin else 1,
+                plain(cell.text),
+                min(cell.span_height, high - row) if cell.is_merge_origin else 1,
+                min(cell.span_width, wide - column) if cell.is_merge_origin else 1,
                 header=row == 0 and bool(shape.table.first_row),
             )
             for row, line in enumerate(shape.table.rows)
@@ -226,7 +206,7 @@ def _shape_block(shape: Any, box: Box, placeholders: Any) -> Block | None:
         return Block(RegionType.TABLE, grid=Grid(tuple(cells)), box=box)
     if not shape.has_text_frame:
         return Block(RegionType.IMAGE, box=box) if shape.shape_type == 13 else None
-    texts = tuple(text for paragraph in shape.text_frame.paragraphs if (text := _plain(paragraph.text)))
+    texts = tuple(text for paragraph in shape.text_frame.paragraphs if (text := plain(paragraph.text)))
     titles = {placeholders.TITLE, placeholders.CENTER_TITLE}
     is_title = shape.is_placeholder and shape.placeholder_format.type in titles
     return Block(RegionType.TITLE if is_title else RegionType.TEXT, texts, box=box) if texts else None
@@ -239,10 +219,10 @@ def _sheet_blocks(workbook: Any, number: int) -> Iterator[Block]:
     yield Block(RegionType.TITLE, (sheet.title,))
     if not hasattr(sheet, "iter_rows"):
         return
-    if sheet.max_row > _MOST_ROWS or sheet.max_column > _MOST_COLUMNS:
+    if sheet.max_row > MOST_ROWS or sheet.max_column > MOST_COLUMNS:
         raise ImageTooLarge(
             f"sheet {sheet.title!r}: {sheet.max_row} rows of {sheet.max_column} columns",
-            remedy=f"at most {_MOST_ROWS} rows of {_MOST_COLUMNS} columns are read; split the sheet",
+            remedy=f"at most {MOST_ROWS} rows of {MOST_COLUMNS} columns are read; split the sheet",
         )
     merged = {(area.min_row, area.min_col): area for area in sheet.merged_cells.ranges}
     covered = {
@@ -273,14 +253,10 @@ def _value(cell: Any) -> str:
         return str(value.isoformat()).removesuffix("T00:00:00")
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return _plain(str(value))
+    return plain(str(value))
 
 
 def _html_blocks(data: bytes) -> Iterator[Block]:
     from docferry_cloud.documents.html_file import html_blocks
 
     yield from html_blocks(data)
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split())

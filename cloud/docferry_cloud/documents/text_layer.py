@@ -22,6 +22,8 @@ _FINE = 100
 
 _MOST_CHARACTERS = 100_000
 _MOST_OBJECTS = 20_000
+_MOST_DEPTH = 8
+"""Forms within forms."""
 _WORD_GAP = 0.3
 """Space between two letters, in heights of a line, from which on they belong to two words."""
 
@@ -66,10 +68,13 @@ def text_layer(page: pdfium.PdfPage) -> TextLayer:
     letters, unmapped = _letters(page, place)
     rules: list[Box] = []
     pictures: list[Box] = []
-    kinds = [pdfium_c.FPDF_PAGEOBJ_PATH, pdfium_c.FPDF_PAGEOBJ_IMAGE]
-    for count, item in enumerate(page.get_objects(filter=kinds)):
+    kinds = {pdfium_c.FPDF_PAGEOBJ_PATH, pdfium_c.FPDF_PAGEOBJ_IMAGE}
+    # All kinds are counted: forms within forms may hold thousands of objects for every one that is of use.
+    for count, item in enumerate(page.get_objects(max_depth=_MOST_DEPTH)):
         if count >= _MOST_OBJECTS:
             break
+        if item.type not in kinds:
+            continue
         box = _object_box(item, place)
         if box is None:
             continue

@@ -11,6 +11,10 @@ from docferry.document import Box
 
 MOST_SPAN = 1000
 """As in the HTML standard for columns; a larger span is an error of whatever wrote it."""
+_MOST_ROWSPAN = 65_534
+
+MOST_PLACES = 1_000_000
+"""Rows times columns of a table from HTML: a few bytes of spans must not become gigabytes of places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,27 +82,36 @@ def placed(rows: Iterable[Sequence[Cell]]) -> Grid:
     """A grid from rows of cells as HTML gives them: each goes to the first free place of its row.
 
     The cells' own `row` and `column` are replaced; spans are cut where they would cover another cell or leave the
-    table.
+    table. A table has at most `MOST_SPAN` columns and `MOST_PLACES` places: the text of a cell beyond them is added to
+    the cell before.
     """
     listed = [tuple(row) for row in rows]
+    most = max(1, min(MOST_SPAN, MOST_PLACES // max(1, len(listed))))
     taken: set[tuple[int, int]] = set()
     cells: list[Cell] = []
+    beyond: dict[int, list[str]] = {}
     for number, row in enumerate(listed):
         column = 0
         for cell in row:
             while (number, column) in taken:
                 column += 1
-            high = max(1, min(cell.rows, len(listed) - number))
+            if column >= most and cells:
+                if cell.text:
+                    beyond.setdefault(len(cells) - 1, []).append(cell.text)
+                continue
             wide = 1
-            while wide < min(cell.columns, MOST_SPAN) and (number, column + wide) not in taken:
+            while wide < min(cell.columns, most - column) and (number, column + wide) not in taken:
                 wide += 1
-            covered = {(number + y, column + x) for y in range(high) for x in range(wide)}
-            if covered & taken:
-                high = 1
-                covered = {(number, column + x) for x in range(wide)}
-            taken |= covered
+            high = 1
+            while high < min(cell.rows, len(listed) - number) and not any(
+                (number + high, column + x) in taken for x in range(wide)
+            ):
+                high += 1
+            taken.update((number + y, column + x) for y in range(high) for x in range(wide))
             cells.append(replace(cell, row=number, column=column, rows=high, columns=wide))
             column += wide
+    for index, texts in beyond.items():
+        cells[index] = replace(cells[index], text=" ".join([cells[index].text, *texts]).strip())
     return Grid(tuple(cells))
 
 
@@ -195,8 +208,8 @@ class _Reader(HTMLParser):
             self._cell = Cell(
                 0,
                 0,
-                rows=_span(given.get("rowspan")),
-                columns=_span(given.get("colspan")),
+                rows=_span(given.get("rowspan"), _MOST_ROWSPAN),
+                columns=_span(given.get("colspan"), MOST_SPAN),
                 header=self._head or tag == "th",
             )
         elif tag in {"br", "p", "div", "li"}:
@@ -230,7 +243,7 @@ class _Reader(HTMLParser):
         self._text = []
 
 
-def _span(value: str | None) -> int:
+def _span(value: str | None, most: int) -> int:
     if value is None or not (value.isascii() and value.isdigit()):
         return 1
-    return max(1, min(int(value[:5]), MOST_SPAN))
+    return max(1, min(int(value[:6]), most))
