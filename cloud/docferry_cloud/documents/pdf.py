@@ -14,6 +14,7 @@ import pypdfium2.raw as pdfium_c
 from docferry.document import Box
 from docferry.errors import ImageTooLarge, InputError, UnreadableImage
 from docferry.vision.images import Pixels
+from docferry_cloud.documents.pdf_probe import MEMORY, SECONDS_A_PAGE, heavy_page
 from docferry_cloud.documents.text_layer import TextLayer, text_layer
 
 DPI = 200
@@ -58,7 +59,7 @@ def page_count(data: bytes, name: str) -> int:
     Raises:
         InputError: It is locked by a password.
         UnreadableImage: It is damaged or has no page.
-        ImageTooLarge: It has more than `MOST_PAGES` pages.
+        ImageTooLarge: It has more than `MOST_PAGES` pages, or one that costs more to open than `pdf_probe` allows.
     """
     with _opened(data, name) as document:
         count = len(document)
@@ -67,6 +68,13 @@ def page_count(data: bytes, name: str) -> int:
     if count > MOST_PAGES:
         raise ImageTooLarge(
             f"{name}: {count} pages, and at most {MOST_PAGES} are read", remedy="split it into several documents"
+        )
+    heavy = heavy_page(data)
+    if heavy is not None:
+        raise ImageTooLarge(
+            f"{name}: page {heavy.page + 1} holds drawings within drawings that take more than {SECONDS_A_PAGE} s "
+            f"or {MEMORY >> 20} MiB to open",
+            remedy="print the page to a new PDF, or send it as a picture",
         )
     return count
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from docferry.errors import InputError, UnreadableImage
+from docferry.errors import ImageTooLarge, InputError, UnreadableImage
 from docferry_cloud.documents.files import FileKind, count_pages, kind_of
 from docferry_cloud.documents.pdf import read_page
 from tests.cloud.documents import files
@@ -51,3 +53,44 @@ def test_a_damaged_pdf_says_so(data: bytes) -> None:
 def test_a_page_that_is_not_there_says_so() -> None:
     with pytest.raises(UnreadableImage, match="page 3"):
         read_page(files.pdf(2), 2)
+
+
+def nested(levels: int, times: int) -> bytes:
+    """A PDF whose page draws a form that draws a form `times` times, and so on, `levels` deep."""
+    objects = [b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[3 0 R]/Count 1>>", b""]
+
+    def add(dictionary: bytes, content: bytes) -> int:
+        objects.append(b"<<%s/Length %d>>stream\n%s\nendstream" % (dictionary, len(content), content))
+        return len(objects)
+
+    form = b"/Type/XObject/Subtype/Form/BBox[0 0 99 99]"
+    number = add(form, b"0 0 10 10 re f")
+    for _ in range(levels):
+        number = add(b"%s/Resources<</XObject<</X %d 0 R>>>>" % (form, number), b"/X Do " * times)
+    content = add(b"", b"/X Do")
+    page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]/Contents %d 0 R/Resources<</XObject<</X %d 0 R>>>>>>"
+    objects[2] = page % (content, number)
+    out, offsets = b"%PDF-1.4\n", []
+    for place, body in enumerate(objects, 1):
+        offsets.append(len(out))
+        out += b"%d 0 obj\n%s\nendobj\n" % (place, body)
+    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
+    trailer = b"trailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % (len(objects) + 1, len(out))
+    return out + b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1) + table + trailer
+
+
+@pytest.mark.parametrize(("levels", "times"), [(5, 30), (12, 12)], ids=["wide", "deep"])
+def test_forms_within_forms_are_refused_at_a_bounded_cost(levels: int, times: int) -> None:
+    data = nested(levels, times)
+    assert len(data) < 8192
+    before = time.process_time()
+    with pytest.raises(ImageTooLarge, match="page 1"):
+        count_pages(data, "letter.pdf")
+    # What it costs is the small process's, not ours.
+    assert time.process_time() - before < 1
+
+
+def test_a_form_or_two_within_another_is_an_ordinary_page() -> None:
+    data = nested(2, 3)
+    assert count_pages(data) == 1
+    assert read_page(data, 0).image.shape[0] > 0
