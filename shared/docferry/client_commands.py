@@ -14,6 +14,8 @@ import typer
 from docferry import console, report
 from docferry.client import Client, finished
 from docferry.errors import ConfigurationError, DocferryError
+from docferry.fields.schema import in_shape
+from docferry.schema_filling import as_rows, fill, load_schema
 from docferry.v1 import analysis_pb2, analysis_service_pb2, envelope_pb2, event_pb2
 
 _EFFORTS = {
@@ -35,6 +37,10 @@ _PACKERS = "docferry.packers"
 To = Annotated[str, typer.Option("--to", help="The service, HOST:PORT.")]
 Token = Annotated[str, typer.Option("--token", envvar="DOCFERRY_TOKEN", help="Bearer token.")]
 Ca = Annotated[Path | None, typer.Option("--ca", help="PEM file of the CA of the service's certificate.")]
+Schema = Annotated[
+    Path | None,
+    typer.Option("--schema", help="JSON Schema or list of questions: `fields` come back in its shape. Waits."),
+]
 Json = Annotated[bool, typer.Option("--json", help="JSON Lines, one object a document.")]
 
 
@@ -48,6 +54,7 @@ def submit(
     ask: Annotated[
         list[str] | None, typer.Option("--ask", help="A question about each document; may be repeated. Waits.")
     ] = None,
+    schema: Schema = None,
     token: Token = "",
     ca: Ca = None,
     json: Json = False,
@@ -55,6 +62,7 @@ def submit(
     """Submit files to a service. Without --edge they go up as they are."""
     if effort not in _EFFORTS:
         raise ConfigurationError(f"--effort {effort!r} is unknown", remedy="fast, deep or auto")
+    wanted = load_schema(schema) if schema else None
     packer = _packer() if edge else None
 
     async def run() -> bool:
@@ -63,8 +71,9 @@ def submit(
             with console.progress() as bar:
                 task = bar.add_task("submitting", total=len(files))
                 for file in files:
-                    seconds = within if wait or ask else 0.0
+                    seconds = within if wait or ask or wanted is not None else 0.0
                     tree = await _submit_one(client, file, packer, _EFFORTS[effort], seconds, ask or ())
+                    tree = await _with_schema(client, tree, wanted, json)
                     _show(tree, json)
                     good = good and tree["status"] not in {"failed", "cancelled"}
                     bar.advance(task)
@@ -99,18 +108,21 @@ def watch(
 
 def get(
     identifier: Annotated[str, typer.Argument(metavar="ID", help="An analysis id or a document id.")],
+    schema: Schema = None,
     to: To = "127.0.0.1:50051",
     token: Token = "",
     ca: Ca = None,
     json: Json = False,
 ) -> None:
     """Print one analysis."""
+    wanted = load_schema(schema) if schema else None
 
-    async def run() -> analysis_pb2.Analysis:
+    async def run() -> dict[str, Any]:
         async with Client.connect(to, token=token, ca=ca) as client:
-            return await _found(client, identifier)
+            tree = report.analysis("", await _found(client, identifier))
+            return await _with_schema(client, tree, wanted, json)
 
-    tree = report.analysis("", asyncio.run(run()))
+    tree = asyncio.run(run())
     _show(tree, json)
     if tree["status"] == "failed":
         raise typer.Exit(1)
@@ -189,6 +201,17 @@ async def _submit_one(
     except DocferryError as error:
         return report.failure(str(file), error)
     return report.analysis(str(file), analysis, timings=timings)
+
+
+async def _with_schema(client: Client, tree: dict[str, Any], schema: Any, json: bool) -> dict[str, Any]:
+    """The document's object with `fields` in the shape of the user's schema; as it is while it is not done."""
+    if schema is None or tree["status"] != "done":
+        return tree
+    try:
+        filled = await fill(client, tree["analysis_id"], schema)
+    except DocferryError as error:
+        return report.failure(tree["file"], error)
+    return tree | {"fields": in_shape(schema, filled) if json else as_rows(filled)}
 
 
 def _packer() -> Any:

@@ -89,17 +89,7 @@ def analysis(
             **document_tree(document_from_proto(content.document)),
             "markdown": content.markdown,
             "summary": content.summary,
-            "answers": [
-                {
-                    "question": a.question,
-                    "answer": a.answer,
-                    "confidence": _number(a.confidence),
-                    "evidence": [
-                        {"page": e.page, "box": _numbers(box_from_proto(e.box)), "line": e.line_id} for e in a.evidence
-                    ],
-                }
-                for a in content.answers
-            ],
+            "answers": [answer(given) for given in content.answers],
             "notices": [{"code": notice.code, "detail": notice.detail} for notice in content.notices],
         }
     tree |= {
@@ -116,6 +106,18 @@ def analysis(
     if status == "failed":
         tree["error"] = error_of(found.error).as_dict()
     return tree
+
+
+def answer(given: analysis_pb2.Answer) -> Tree:
+    """One answer; its text is empty where the document does not hold it."""
+    return {
+        "question": given.question,
+        "answer": given.answer,
+        "confidence": _number(given.confidence),
+        "evidence": [
+            {"page": e.page, "box": _numbers(box_from_proto(e.box)), "line": e.line_id} for e in given.evidence
+        ],
+    }
 
 
 def document_tree(document: Document) -> Tree:

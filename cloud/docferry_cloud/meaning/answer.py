@@ -27,7 +27,7 @@ _PASSAGE_SHARE = 0.6
 
 _FIELD_WORDS: dict[str, re.Pattern[str]] = {
     "total": re.compile(
-        r"\b(?:(?:grand )?total(?: amount| price| sum| due)?|amount (?:due|payable))\b"
+        r"\b(?:(?:grand )?total(?: amount| price| sum)?(?: due| payable)?|amount (?:due|payable))\b"
         r"|\bhow much (?:was|is) (?:paid|due|it|the bill)\b"
         r"|总额|总计|合计|总金额|应付"
     ),
