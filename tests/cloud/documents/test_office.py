@@ -160,6 +160,39 @@ def test_a_merge_over_a_whole_sheet_is_refused_before_the_workbook_is_loaded() -
         count_pages(data)
 
 
+def renamed(data: bytes, old: str, new: str) -> bytes:
+    """An archive with one of its files under another name, also where others speak of it."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as source, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
+        for entry in source.namelist():
+            target.writestr(new if entry == old else entry, source.read(entry).replace(old.encode(), new.encode()))
+    return out.getvalue()
+
+
+def test_a_sheet_under_another_name_is_looked_at_too() -> None:
+    merge = '<mergeCells count="1"><mergeCell ref="A1:XFD1048576"/></mergeCells>'
+    data = rewritten(
+        files.workbook(), "xl/worksheets/sheet1.xml", lambda xml: xml.replace("</sheetData>", f"</sheetData>{merge}")
+    )
+    with pytest.raises(ImageTooLarge, match="merges"):
+        count_pages(renamed(data, "xl/worksheets/sheet1.xml", "xl/media/sheet1.png"))
+
+
+def test_a_loosely_written_drawing_beside_the_sheets_does_no_harm() -> None:
+    out = io.BytesIO(files.workbook())
+    with zipfile.ZipFile(out, "a") as archive:
+        archive.writestr("xl/drawings/vmlDrawing1.vml", "<xml><br>&nbsp;</xml>")
+    assert count_pages(out.getvalue()) == 2
+
+
+def test_xml_under_a_pictures_name_counts_as_xml() -> None:
+    out = io.BytesIO(files.word())
+    with zipfile.ZipFile(out, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/media/a.png", "<a>" + " " * (65 << 20) + "</a>")
+    with pytest.raises(ImageTooLarge, match="bytes of XML"):
+        read_office(out.getvalue(), "docx", 0)
+
+
 def test_an_archive_that_inflates_is_refused_before_it_is_unpacked() -> None:
     data = rewritten(files.word(), "docProps/app.xml", lambda _: "<a>" + " " * (65 << 20) + "</a>")
     assert len(data) < 1 << 20
@@ -177,7 +210,7 @@ def test_shapes_in_groups_stand_where_the_slide_shows_them() -> None:
     inner = group.shapes.add_group_shape()
     box = inner.shapes.add_textbox(Emu(0), Emu(0), Emu(100), Emu(100))
     box.text_frame.text = "in a group of a group"
-    wide, high = presentation.slide_width, presentation.slide_height
+    wide, high = presentation.slide_width or 0, presentation.slide_height or 0
     places = ((inner, (0, 0), (100, 100)), (group, (wide // 2, high // 2), (wide // 4, high // 4)))
     for element, offset, extent in places:
         frame = element.element.grpSpPr.get_or_add_xfrm()
