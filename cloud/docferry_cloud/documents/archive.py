@@ -52,7 +52,7 @@ def check_archive(archive: zipfile.ZipFile, what: str) -> None:
     # By content: what is a sheet is said by relations inside the file, not by names, and any name may hold one.
     marked = [entry for entry in entries if _is_xml(archive, entry)]
     xml = sum(entry.file_size for entry in marked)
-    sheets = [entry for entry in entries if entry.filename.startswith("xl/worksheets/") and entry in marked]
+    sheets = [entry for entry in marked if entry.filename.startswith("xl/worksheets/")]
     for name, found, most in (
         ("bytes when unpacked", whole, MOST_UNPACKED),
         ("bytes of XML", xml, MOST_XML),
