@@ -1,10 +1,9 @@
 """The envelope's structure: a reading packed by columns, quantised, delta-coded and compressed.
 
 What is lost on the way is stated: geometry is rounded to whole pixels of the page (1/4096 where its size is unknown),
-scores and confidences to 1/255, the raw scores of lines to 1/15 where calibrated confidences stand beside them, the
-quality report down to a hundredth of itself, and line breaks inside a line's text become spaces. Everything else comes
-back as it was, region and line ids too, as long as they are the reader's (r1, r2, ...; r1.l1, r1.l2, ... with gaps);
-others are numbered anew.
+scores and confidences to 1/255, the quality report down to a hundredth of itself, and line breaks inside a line's text
+become spaces. Everything else comes back as it was, region and line ids too, as long as they are the reader's (r1, r2,
+...; r1.l1, r1.l2, ... with gaps); others are numbered anew.
 """
 
 from __future__ import annotations
@@ -40,9 +39,6 @@ MAX_LINES = 20_000
 MAX_SIDE = 65_535
 """Longest side of a page in pixels whose geometry is written in pixels."""
 _MAX_NAME = 64
-_COARSE = 15
-"""Steps of a line's raw score beside a calibrated confidence, which is what is decided by. On a receipt of 60 lines a
-finer one would cost 20 bytes of 900."""
 
 
 def pack_reading(reading: Reading, dictionary: int = DICTIONARIES[-1]) -> pb.Payload:
@@ -142,7 +138,7 @@ def _pack_page(page: Page) -> pb.PackedPage:
         region_boxes=deltas(grid.row(region.box) for region in page.regions),
         region_scores=bytes(_byte(region.score) for region in page.regions),
         region_lines=[len(region.lines) for region in page.regions],
-        scores=bytes(_byte(line.score, _COARSE if calibrated else 255) for line in lines),
+        scores=bytes(_byte(line.score) for line in lines),
         confidences=bytes(_byte(line.confidence or 0.0) for line in lines) if calibrated else b"",
         region_skips=_skips(regions, frozenset()),
         line_skips=_skips(numbers, starts),
@@ -296,6 +292,5 @@ def _one_line(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).splitlines())
 
 
-def _byte(value: float, steps: int = 255) -> int:
-    """0..1 in 1/255, rounded to one of so many steps: a divisor of 255."""
-    return round(steps * min(1.0, max(0.0, value))) * (255 // steps)
+def _byte(value: float) -> int:
+    return round(255 * min(1.0, max(0.0, value)))

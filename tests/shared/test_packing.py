@@ -72,8 +72,7 @@ def test_a_reading_comes_back_within_the_stated_rounding(reading: Reading) -> No
         for line, other in zip(page.lines, again.lines, strict=True):
             assert other.text == unicodedata.normalize("NFC", line.text)
             assert (other.id, other.provenance) == (line.id, line.provenance)
-            assert abs(other.score - line.score) <= 0.5 / (255 if line.confidence is None else 15) + 1e-6
-            assert abs((other.confidence or 0) - (line.confidence or 0)) <= 0.5 / 255 + 1e-6
+            assert abs(other.score - line.score) <= 0.5 / 255 + 1e-6
             for point, near in zip(line.polygon, other.polygon, strict=True):
                 assert abs(point[0] - near[0]) * page.width <= 0.5 + 1e-6
                 assert abs(point[1] - near[1]) * page.height <= 0.5 + 1e-6

@@ -85,8 +85,7 @@ def _by_rules(ink: Ink) -> float | None:
         cv2.resize(ink, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA), 60, 255, cv2.THRESH_BINARY
     )[1]
     longest = max(half.shape)
-    # A quarter of a degree finds the rules; how they lean is told by their ends.
-    found: Any = cv2.HoughLinesP(half, 1, np.pi / 720, longest // 10, minLineLength=longest / 10, maxLineGap=4)
+    found: Any = cv2.HoughLinesP(half, 1, np.pi / 1440, longest // 10, minLineLength=longest / 10, maxLineGap=4)
     if found is None:
         return None
     x0, y0, x1, y1 = found.reshape(-1, 4).T.astype(np.float64)

@@ -374,7 +374,7 @@ class PackedPage(_message.Message):
     text: _builtins.str
     """The texts of all lines, each ended by a line feed."""
     scores: _builtins.bytes
-    """Raw scores in 1/255, one byte a line; rounded to 1/15 where confidences stand beside them."""
+    """Raw scores in 1/255, one byte a line."""
     confidences: _builtins.bytes
     """Calibrated confidences in 1/255, one byte a line; empty where nothing was calibrated."""
     in_pixels: _builtins.bool
