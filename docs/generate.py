@@ -1,10 +1,13 @@
 """Generates the references: docs/settings.md from the settings tables, docs/api.md from the contract's comments.
 
+Also the comments alone, which the gateway's OpenAPI document quotes.
+
 python docs/generate.py [FOLDER]
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import sysconfig
 import tempfile
@@ -12,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from google.protobuf import descriptor_pb2
+from google.protobuf.message import Message
 from grpc_tools import protoc
 
 from docferry.settings import render
@@ -19,15 +23,18 @@ from docferry_cloud.settings import SETTINGS as CLOUD
 from docferry_edge.settings import SETTINGS as EDGE
 
 ROOT = Path(__file__).resolve().parents[1]
+COMMENTS = ROOT / "cloud" / "docferry_cloud" / "gateway" / "comments.json"
 Comments = dict[tuple[int, ...], str]
 _MESSAGE, _ENUM, _SERVICE, _FIELD, _NESTED_ENUM = 4, 5, 6, 2, 4
 
 
 def main() -> None:
-    """Write both references."""
+    """Write both references, and the quoted comments."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs"
     (folder / "settings.md").write_text(settings(), encoding="utf-8")
     (folder / "api.md").write_text(api(), encoding="utf-8")
+    if len(sys.argv) == 1:
+        COMMENTS.write_text(quoted(), encoding="utf-8")
 
 
 def settings() -> str:
@@ -55,6 +62,28 @@ def api() -> str:
         for index, enum in enumerate(file.enum_type):
             lines += _enum(enum, comments, (_ENUM, index), "")
     return "\n".join(lines)
+
+
+def quoted() -> str:
+    """Every comment in proto/ by the full name of what it is about, as JSON."""
+    found: dict[str, str] = {}
+    for file in _files():
+        for place in file.source_code_info.location:
+            text = " ".join(place.leading_comments.split())
+            # An odd path leads to a part of a declaration, such as the package's name.
+            if text and len(place.path) % 2 == 0:
+                found[_full_name(file, tuple(place.path))] = text
+    return json.dumps(dict(sorted(found.items())), ensure_ascii=False, indent=0) + "\n"
+
+
+def _full_name(file: descriptor_pb2.FileDescriptorProto, path: tuple[int, ...]) -> str:
+    """The name of what a path of field numbers and indices leads to (descriptor.proto, SourceCodeInfo.Location)."""
+    here: Message = file
+    names = [file.package]
+    for number, index in zip(path[::2], path[1::2], strict=False):
+        here = getattr(here, here.DESCRIPTOR.fields_by_number[number].name)[index]
+        names.append(here.name)  # type: ignore[attr-defined]
+    return ".".join(names)
 
 
 def _files() -> Iterator[descriptor_pb2.FileDescriptorProto]:

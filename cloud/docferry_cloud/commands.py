@@ -36,7 +36,11 @@ def serve(
     from docferry_cloud.server import serve as run
 
     settings, say, engine = _prepared(config, json=json)
-    asyncio.run(run(settings, engine_factory=engine, ready=lambda address: say("listening", address=address)))
+
+    def ready(address: str, **more: str) -> None:
+        say("listening", address=address, **more)
+
+    asyncio.run(run(settings, engine_factory=engine, ready=ready))
 
 
 @cloud_app.command("worker")

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import grpc
 import grpc.aio
@@ -34,6 +35,9 @@ from docferry_cloud.subscriptions import Subscriptions
 from docferry_cloud.watch import EventFeed
 from docferry_cloud.worker import Worker
 
+if TYPE_CHECKING:
+    from docferry_cloud.gateway.server import Gateway
+
 log = logging.getLogger(__name__)
 
 SERVICES = (
@@ -47,14 +51,14 @@ async def serve(
     settings: CloudSettings,
     *,
     engine_factory: Callable[[], Engine],
-    ready: Callable[[str], None] | None = None,
+    ready: Callable[..., None] | None = None,
     times: Times | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT.
 
     Args:
         engine_factory: Loads the engine; called once, in a thread, while intake already accepts.
-        ready: Told the address as soon as calls are taken; health says when the engine is there too.
+        ready: Told the address, and where HTTP is served its URL as `http`, as soon as calls are taken; health says when the engine is there too.
 
     Raises:
         ConfigurationError: The address, the TLS files or the data folder cannot be used.
@@ -68,7 +72,7 @@ async def serve(
     try:
         address = await server.start()
         if ready is not None:
-            ready(address)
+            ready(address, **({"http": server.http_address} if server.http_address else {}))
         stopped = asyncio.create_task(stop.wait())
         failed = asyncio.create_task(server.failure())
         await asyncio.wait((stopped, failed), return_when=asyncio.FIRST_COMPLETED)
@@ -105,6 +109,7 @@ class CloudServer:
         )
         self._health = health_aio.HealthServicer()
         self._server: grpc.aio.Server | None = None
+        self._gateway: Gateway | None = None
         self._up: asyncio.Task[None] | None = None
         self._loops: list[asyncio.Task[None]] = []
 
@@ -121,7 +126,10 @@ class CloudServer:
         await self._set_health(serving=False)
         self._server = self._build()
         address = self._bind(self._server)
+        self._gateway = _gateway(self._settings, self._times, self._server)
         await self._server.start()
+        if self._gateway is not None:
+            await self._gateway.start()
         bodies = (
             ("event feed", self._feed.run),
             ("want feed", self._want_feed.run),
@@ -133,6 +141,11 @@ class CloudServer:
         log.info("listening on %s", address)
         return address
 
+    @property
+    def http_address(self) -> str:
+        """The URL that HTTP is served at; empty where it is not."""
+        return "" if self._gateway is None else self._gateway.address
+
     async def failure(self) -> None:
         """Wait for ever, or raise what kept the engine or the worker from coming up."""
         if self._up is not None:
@@ -142,7 +155,12 @@ class CloudServer:
     async def stop(self) -> None:
         """Drain calls, stop the work, take DBOS down, close the database."""
         await self._health.enter_graceful_shutdown()
+        if self._gateway is not None:
+            self._gateway.announce_end()
         await self._feed.close()
+        if self._gateway is not None:
+            # Before what it calls: its answers come to their end, and nobody new gets in.
+            await self._gateway.stop()
         if self._server is not None:
             await self._server.stop(self._times.drain)
         await self._service.settle()
@@ -223,6 +241,17 @@ class CloudServer:
                 remedy="is another service running there? set listen.host and listen.port",
             ) from error
         return f"{host}:{port}"
+
+
+def _gateway(settings: CloudSettings, times: Times, server: grpc.aio.Server) -> Gateway | None:
+    """HTTP for a server that has not started yet, if the settings want it."""
+    if settings.http_port < 0:
+        return None
+    from docferry_cloud.gateway.server import Gateway
+
+    gateway = Gateway(settings, times=times.link, drain=times.drain)
+    gateway.join(server)
+    return gateway
 
 
 def _credentials(settings: CloudSettings) -> grpc.ServerCredentials | None:

@@ -25,6 +25,11 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("listen.port", 50051, "Port to bind; 0 takes a free one", minimum=0, maximum=65535),
     Setting("listen.reflection", False, "Answer gRPC reflection, for tools such as grpcurl"),
     Setting("listen.max_calls", 512, "Calls at once, watchers included", minimum=8, maximum=65536),
+    Setting("http.host", "127.0.0.1", "Address to bind for HTTP; the rules of listen.host hold"),
+    Setting("http.port", -1, "Port for HTTP (REST, events, result pages); 0 takes a free one, -1 serves none", minimum=-1, maximum=65535),
+    Setting("http.behind_proxy", False, "A proxy in front speaks TLS: HTTP may bind a public address without it"),
+    Setting("http.max_body_mb", 32, "Largest body of a request; larger files go up piece by piece", minimum=1, maximum=96),
+    Setting("http.origins", [], "Web origins whose pages may call, e.g. `https://app.example.com`; empty for none"),
     Setting("tls.certificate", "", "PEM file with the server's certificate chain; empty serves without TLS"),
     Setting("tls.key", "", "PEM file with the certificate's private key"),
     Setting("data.directory", "~/.local/share/docferry/cloud", "Folder of the databases; created if missing"),
@@ -90,6 +95,7 @@ SETTINGS: tuple[Setting, ...] = (
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?")
 _SECRET_PREFIX = "whsec_"  # noqa: S105 - the scheme's prefix, no secret
 
 
@@ -131,6 +137,11 @@ class CloudSettings:
     port: int = 50051
     reflection: bool = False
     max_calls: int = 512
+    http_host: str = "127.0.0.1"
+    http_port: int = -1
+    behind_proxy: bool = False
+    http_body_bytes: int = 32 << 20
+    http_origins: tuple[str, ...] = ()
     certificate: Path | None = None
     key: Path | None = None
     retention_days: int = 30
@@ -149,11 +160,18 @@ class CloudSettings:
     allow_private: bool = False
 
     def __post_init__(self) -> None:
-        if not self.tokens and not is_loopback(self.host):
+        for name, host in (("listen.host", self.host), ("http.host", self.http_host)):
+            if not self.tokens and not is_loopback(host):
+                raise ConfigurationError(
+                    f"{name} is {host}, but no tokens are configured: anyone could call",
+                    remedy="add [[tokens]], or bind a loopback address such as 127.0.0.1",
+                    setting=name,
+                )
+        if not is_loopback(self.http_host) and self.certificate is None and not self.behind_proxy:
             raise ConfigurationError(
-                f"listen.host is {self.host}, but no tokens are configured: anyone could call",
-                remedy="add [[tokens]], or bind a loopback address such as 127.0.0.1",
-                setting="listen.host",
+                f"http.host is {self.http_host}, but nothing speaks TLS: tokens would cross the network in the clear",
+                remedy="set tls.certificate and tls.key, or http.behind_proxy if a proxy in front speaks TLS",
+                setting="http.host",
             )
         if (self.certificate is None) != (self.key is None):
             raise ConfigurationError(
@@ -176,6 +194,11 @@ def cloud_settings(values: Mapping[str, Any]) -> CloudSettings:
         port=values["listen.port"],
         reflection=values["listen.reflection"],
         max_calls=values["listen.max_calls"],
+        http_host=values["http.host"],
+        http_port=values["http.port"],
+        behind_proxy=values["http.behind_proxy"],
+        http_body_bytes=values["http.max_body_mb"] << 20,
+        http_origins=_origins(values["http.origins"]),
         certificate=_path(values["tls.certificate"]),
         key=_path(values["tls.key"]),
         retention_days=values["data.retention_days"],
@@ -233,6 +256,17 @@ def check_url(url: str) -> None:
             f"the webhook's URL {url[:200]!r} cannot be used",
             remedy="give http:// or https://, a host, no user name",
         )
+
+
+def _origins(values: Sequence[Any]) -> tuple[str, ...]:
+    for value in values:
+        if not isinstance(value, str) or not _ORIGIN.fullmatch(value):
+            raise ConfigurationError(
+                f"http.origins holds {value!r}",
+                remedy="give scheme, host and port, e.g. https://app.example.com",
+                setting="http.origins",
+            )
+    return tuple(values)
 
 
 def _path(text: str) -> Path | None:

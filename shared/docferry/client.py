@@ -62,11 +62,16 @@ class Client:
     """Talks to one service over one channel. Use as an async context manager, within one event loop.
 
     Every failed call raises the `DocferryError` it stands for.
+
+    Args:
+        metadata: Sent with every call, beside the token's.
     """
 
-    def __init__(self, channel: grpc.aio.Channel, *, token: str = "") -> None:
+    def __init__(
+        self, channel: grpc.aio.Channel, *, token: str = "", metadata: tuple[tuple[str, str], ...] = ()
+    ) -> None:
         self._channel = channel
-        self._metadata = call_metadata(token)
+        self._metadata = (*call_metadata(token), *metadata)
 
     @classmethod
     def connect(cls, target: str, *, token: str = "", ca: Path | None = None, times: LinkTimes | None = None) -> Self:

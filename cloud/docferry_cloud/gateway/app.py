@@ -1,0 +1,70 @@
+"""The gateway's application: the mirror, the calls of their own, the result page, and the guard around them."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp
+
+from docferry_cloud.gateway.chat import chat_endpoint, models_endpoint
+from docferry_cloud.gateway.guard import Guard, Limits
+from docferry_cloud.gateway.link import Link
+from docferry_cloud.gateway.mirror import exactly, mirror_routes
+from docferry_cloud.gateway.openapi import document
+from docferry_cloud.gateway.problems import HANDLERS
+from docferry_cloud.gateway.read import read_endpoint
+from docferry_cloud.gateway.result_page import ResultPage
+from docferry_cloud.settings import CloudSettings
+
+_METHODS = ["GET", "POST", "PUT", "DELETE"]
+_HEADERS = ["authorization", "content-type", "content-range", "idempotency-key", "last-event-id", "traceparent"]
+
+
+def application(link: Link, settings: CloudSettings, closing: asyncio.Event) -> ASGIApp:
+    """The ASGI application.
+
+    Args:
+        closing: Set when the process is about to stop: who waits is told where to go on.
+    """
+    described = JSONResponse(document())
+    page = ResultPage()
+
+    async def openapi(_: Request) -> Response:
+        return described
+
+    async def read(request: Request) -> Response:
+        return await read_endpoint(request, link, closing)
+
+    async def chat(request: Request) -> Response:
+        return await chat_endpoint(request, link, closing)
+
+    async def result(request: Request) -> Response:
+        return await page.answer(request, link)
+
+    own = [
+        exactly("GET", "/openapi.json", openapi),
+        exactly("POST", "/v1/read", read),
+        exactly("POST", "/v1/chat/completions", chat),
+        exactly("GET", "/v1/models", models_endpoint),
+        exactly("GET", "/r/{analysis_id}", result),
+    ]
+    origins = list(settings.http_origins)
+    cors = Middleware(CORSMiddleware, allow_origins=origins, allow_methods=_METHODS, allow_headers=_HEADERS)
+    inner = Starlette(
+        routes=[*own, *mirror_routes(link)],
+        middleware=[cors] if origins else [],
+        exception_handlers=HANDLERS,
+    )
+    inner.router.redirect_slashes = False
+    return Guard(
+        inner,
+        limits=Limits(body_bytes=settings.http_body_bytes),
+        origins=settings.http_origins,
+        own_machine=not settings.tokens,
+    )
+
