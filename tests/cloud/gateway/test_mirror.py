@@ -84,7 +84,7 @@ async def test_cancel_and_delete(http, make_envelope, make_part):
 
 
 async def test_a_part_goes_up_whole_or_piece_by_piece_and_comes_down_again(http, make_envelope, make_part):
-    data = bytes(range(256)) * 4096  # a mebibyte: two chunks of the service
+    data = b"P6 700 500 255\n" + bytes(range(250)) * 4200  # more than one chunk of the service
     waiting = await submitted(http, make_envelope, parts=[make_part(data, inline=False)])
     place = f"/v1/analyses/{waiting['analysis_id']}/parts/p1"
     head = {"content-range": f"bytes 0-99999/{len(data)}"}
@@ -93,7 +93,7 @@ async def test_a_part_goes_up_whole_or_piece_by_piece_and_comes_down_again(http,
     assert first.json() == {"received": "100000", "state": "STATE_AWAITING_PARTS"}
     rest = {"sha256": digest, "offset": 100_000, "total_size": len(data)}
     answer = await http.client.put(place, params=rest, content=data[100_000:])
-    assert answer.json()["received"] == str(len(data))
+    assert answer.json().get("received") == str(len(data)), answer.text
     down = await http.client.get(place)
     assert down.content == data
     assert down.headers["content-type"] == "image/png"
