@@ -25,6 +25,10 @@ def test_the_reference_is_fresh(generator, name: str) -> None:
     assert (DOCS / f"{name}.md").read_text() == getattr(generator, name)(), "run `make docs`"
 
 
+def test_the_comments_that_the_openapi_document_quotes_are_fresh(generator) -> None:
+    assert generator.COMMENTS.read_text() == generator.quoted(), "run `make docs`"
+
+
 def promises() -> list[tuple[str, str]]:
     rows = re.findall(r"^\| (.+?) \| (.+?) \|$", (DOCS / "promises.md").read_text(), re.MULTILINE)
     return [(promise, proof) for promise, proof in rows if not set(promise) <= {"-", " "} and proof != "proof"]

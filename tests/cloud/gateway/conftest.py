@@ -8,10 +8,10 @@ import pytest
 import pytest_asyncio
 
 from docferry.document import Line, Page, Region, RegionType
-from tests.cloud.service.conftest import make_envelope, make_part, postgres, reading, reason_of, small_png, until
+from tests.cloud.service.conftest import certificate, make_envelope, make_part, postgres, reading, small_png, until
 from tests.cloud.service.running import DEADLINE, Caller, EchoEngine, Running, running_server
 
-__all__ = ["make_envelope", "make_part", "postgres", "reading", "reason_of", "small_png", "until"]
+__all__ = ["certificate", "make_envelope", "make_part", "postgres", "reading", "small_png", "until"]
 
 TABLE = "<table><tr><th>Item</th><th>Price</th></tr><tr><td>Tea &amp; cake</td><td>9.00</td></tr></table>"
 

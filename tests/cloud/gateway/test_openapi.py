@@ -1,0 +1,58 @@
+"""The OpenAPI document: valid, complete, and true."""
+
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from docferry_cloud.gateway.app import application
+from docferry_cloud.gateway.openapi import document
+from docferry_cloud.gateway.routes import MIRROR
+from docferry_cloud.gateway.schemas import comments
+
+
+@pytest.fixture(scope="module")
+def described():
+    return document()
+
+
+def test_it_is_a_valid_openapi_3_1_document(described) -> None:
+    OpenAPIV31SpecValidator(described).validate()
+
+
+def test_every_route_is_described_and_nothing_else(described, http_routes) -> None:
+    told = {(method.upper(), path) for path, operations in described["paths"].items() for method in operations}
+    assert told == http_routes
+
+
+@pytest.fixture
+def http_routes(tmp_path):
+    import asyncio
+
+    from docferry_cloud.settings import CloudSettings
+
+    guard = application(None, CloudSettings(tmp_path), asyncio.Event())
+    return {(method, route.path) for route in guard._inner.routes for method in route.methods}
+
+
+def test_every_message_and_field_carries_the_contracts_own_words(described) -> None:
+    for name, schema in described["components"]["schemas"].items():
+        if name in {"Error", "Document_JSON"}:
+            continue
+        assert schema["description"], name
+        for field, inner in schema.get("properties", {}).items():
+            assert inner.get("description"), (name, field)
+    for route in MIRROR:
+        assert described["paths"][route.path][route.method.lower()]["description"] == comments()[
+            route.descriptor.full_name
+        ]
+
+
+async def test_it_is_served_to_everyone(tmp_path) -> None:
+    import httpx
+
+    from docferry_cloud.settings import CloudSettings
+
+    import asyncio
+
+    app = application(None, CloudSettings(tmp_path), asyncio.Event())
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
+        assert (await client.get("/openapi.json")).json() == document()
