@@ -24,6 +24,7 @@ _EXTRAS = {
     "sqlalchemy": "cloud",
     "dbos": "cloud",
     "httpx": "cloud",
+    "jinja2": "cloud",
     "grpc_health": "cloud",
     "grpc_reflection": "cloud",
     "lxml": "cloud",
