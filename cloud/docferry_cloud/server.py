@@ -58,7 +58,8 @@ async def serve(
 
     Args:
         engine_factory: Loads the engine; called once, in a thread, while intake already accepts.
-        ready: Told the address, and where HTTP is served its URL as `http`, as soon as calls are taken; health says when the engine is there too.
+        ready: Told the address, and where HTTP is served its URL as `http`, as soon as calls are taken; health says
+            when the engine is there too.
 
     Raises:
         ConfigurationError: The address, the TLS files or the data folder cannot be used.

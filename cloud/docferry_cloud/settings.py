@@ -26,9 +26,17 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("listen.reflection", False, "Answer gRPC reflection, for tools such as grpcurl"),
     Setting("listen.max_calls", 512, "Calls at once, watchers included", minimum=8, maximum=65536),
     Setting("http.host", "127.0.0.1", "Address to bind for HTTP; the rules of listen.host hold"),
-    Setting("http.port", -1, "Port for HTTP (REST, events, result pages); 0 takes a free one, -1 serves none", minimum=-1, maximum=65535),
+    Setting(
+        "http.port",
+        -1,
+        "Port for HTTP (REST, events, result pages); 0 takes a free one, -1 serves none",
+        minimum=-1,
+        maximum=65535,
+    ),
     Setting("http.behind_proxy", False, "A proxy in front speaks TLS: HTTP may bind a public address without it"),
-    Setting("http.max_body_mb", 32, "Largest body of a request; larger files go up piece by piece", minimum=1, maximum=96),
+    Setting(
+        "http.max_body_mb", 32, "Largest body of a request; larger files go up piece by piece", minimum=1, maximum=96
+    ),
     Setting("http.origins", [], "Web origins whose pages may call, e.g. `https://app.example.com`; empty for none"),
     Setting("tls.certificate", "", "PEM file with the server's certificate chain; empty serves without TLS"),
     Setting("tls.key", "", "PEM file with the certificate's private key"),

@@ -67,4 +67,3 @@ def application(link: Link, settings: CloudSettings, closing: asyncio.Event) -> 
         origins=settings.http_origins,
         own_machine=not settings.tokens,
     )
-

@@ -52,7 +52,7 @@ class Chat:
     usage: bool
 
 
-async def models_endpoint(request: Request) -> Response:
+async def models_endpoint(_: Request) -> Response:
     """The models' names; the same for everyone, so nothing about a caller is told."""
     rows = [{"id": name, "object": "model", "created": _LISTED, "owned_by": "docferry"} for name in (ANSWERS, MARKDOWN)]
     return JSONResponse({"object": "list", "data": rows})

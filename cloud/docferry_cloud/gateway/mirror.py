@@ -133,9 +133,9 @@ async def _chunk(request: Request, link: Link, route: MirrorRoute) -> Response:
     """Bytes of a part: all of it, or from an offset on; they go to the service in chunks of its size."""
     metadata = metadata_of(request.headers)
     tree = query_fields(request.query_params, route) | request.path_params
-    if digest := tree.pop("sha256", ""):
-        if not _DIGEST.fullmatch(digest):
-            raise InputError("sha256 is no SHA-256 in hex", remedy="give the 64 hex digits of the whole part's")
+    digest = tree.pop("sha256", "")
+    if digest and not _DIGEST.fullmatch(digest):
+        raise InputError("sha256 is no SHA-256 in hex", remedy="give the 64 hex digits of the whole part's")
     message = pb.SupplyRequest()
     fill(message, tree)
     message.sha256 = bytes.fromhex(digest)

@@ -12,7 +12,10 @@ from docferry_cloud.gateway.schemas import Schemas, comments
 Tree = dict[str, Any]
 
 _ERRORS = {"4XX": {"$ref": "#/components/responses/Error"}, "5XX": {"$ref": "#/components/responses/Error"}}
-_TEXT_STREAM = {"text/event-stream": {"schema": {"type": "string"}}, "application/x-ndjson": {"schema": {"type": "string"}}}
+_TEXT_STREAM = {
+    "text/event-stream": {"schema": {"type": "string"}},
+    "application/x-ndjson": {"schema": {"type": "string"}},
+}
 
 
 def document() -> Tree:
@@ -25,14 +28,17 @@ def document() -> Tree:
         for operation in operations.values():
             operation["responses"] |= _ERRORS
         paths.setdefault(path, {}).update(operations)
-    error = {"description": "An error.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}}
+    error = {
+        "description": "An error.",
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+    }
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "Docferry",
             "version": version("docferry"),
-            "description": "The REST/JSON mirror of docferry.v1. JSON is proto3 JSON with the contract's snake_case names: "
-            "64-bit integers are strings, bytes are base64, fields that are not set are left out.",
+            "description": "The REST/JSON mirror of docferry.v1. JSON is proto3 JSON with the contract's snake_case "
+            "names: 64-bit integers are strings, bytes are base64, fields that are not set are left out.",
         },
         "security": [{"key": []}, {}],
         "paths": paths,

@@ -12,7 +12,13 @@ _FREE = {"type": "object", "additionalProperties": True}
 def own_paths() -> Tree:
     """Their paths."""
     effort = {"type": "string", "enum": ["fast", "deep", "auto"]}
-    wait = {"type": "number", "minimum": 0, "maximum": 300, "default": 60, "description": "How long to wait, in seconds."}
+    wait = {
+        "type": "number",
+        "minimum": 0,
+        "maximum": 300,
+        "default": 60,
+        "description": "How long to wait, in seconds.",
+    }
     prompt = {"type": "string", "maxLength": 2000, "description": "A question about the document."}
     form = {"file": {"type": "string", "contentMediaType": "application/octet-stream"}}
     common = {"prompt": prompt, "effort": effort, "wait_s": wait}

@@ -117,7 +117,7 @@ def problem_tree(status: status_pb2.Status, code: int) -> Tree:
     }
 
 
-async def told(request: Request, failure: Exception) -> Response:
+async def told(_: Request, failure: Exception) -> Response:
     """The answer to a request that failed on purpose."""
     status, code, headers = status_and_code(failure)
     return JSONResponse(problem_tree(status, code), code, headers)

@@ -76,7 +76,9 @@ async def _form_order(request: Request) -> Order:
             prompt, effort, wait = (str(form.get(name, "")) for name in ("prompt", "effort", "wait_s"))
             return _order(request, picture, prompt, effort, wait or 60)
     except MultiPartException as error:
-        raise Refused(400, InputError(f"the form is malformed: {error.message[:200]}", remedy=f"send {_FORM}")) from None
+        raise Refused(
+            400, InputError(f"the form is malformed: {error.message[:200]}", remedy=f"send {_FORM}")
+        ) from None
 
 
 def _order(request: Request, picture: Picture, prompt: str, effort: str, wait: object) -> Order:

@@ -22,8 +22,8 @@ from docferry_cloud.gateway.words import WORDS, language_of
 EXPORTS = ("markdown", "json", "csv", "xlsx", "html", "pdf")
 _GET = SERVICES["AnalysisService"].methods_by_name["Get"]
 _POLICY = (
-    "default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox"
-    " allow-downloads allow-popups"
+    "default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
+    " sandbox allow-downloads allow-popups"
 )
 
 

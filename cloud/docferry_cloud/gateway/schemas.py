@@ -12,14 +12,20 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 Schema = dict[str, Any]
 
 _F = FieldDescriptor
-_INTEGERS = {
-    _F.TYPE_INT32: (-(1 << 31), (1 << 31) - 1),
-    _F.TYPE_SINT32: (-(1 << 31), (1 << 31) - 1),
-    _F.TYPE_SFIXED32: (-(1 << 31), (1 << 31) - 1),
-    _F.TYPE_UINT32: (0, (1 << 32) - 1),
-    _F.TYPE_FIXED32: (0, (1 << 32) - 1),
+_SIGNED: Schema = {"type": "integer", "minimum": -(1 << 31), "maximum": (1 << 31) - 1}
+_UNSIGNED: Schema = {"type": "integer", "minimum": 0, "maximum": (1 << 32) - 1}
+# JSON's numbers are doubles to many readers: proto3 JSON writes 64 bits as text and reads both.
+_LONG: Schema = {"type": ["string", "integer"], "format": "int64", "pattern": r"^-?\d+$"}
+_SCALARS: dict[int, Schema] = {
+    **dict.fromkeys((_F.TYPE_INT32, _F.TYPE_SINT32, _F.TYPE_SFIXED32), _SIGNED),
+    **dict.fromkeys((_F.TYPE_UINT32, _F.TYPE_FIXED32), _UNSIGNED),
+    **dict.fromkeys((_F.TYPE_INT64, _F.TYPE_UINT64, _F.TYPE_SINT64, _F.TYPE_FIXED64, _F.TYPE_SFIXED64), _LONG),
+    _F.TYPE_FLOAT: {"type": "number"},
+    _F.TYPE_DOUBLE: {"type": "number"},
+    _F.TYPE_BOOL: {"type": "boolean"},
+    _F.TYPE_STRING: {"type": "string"},
+    _F.TYPE_BYTES: {"type": "string", "contentEncoding": "base64"},
 }
-_LONG = frozenset({_F.TYPE_INT64, _F.TYPE_UINT64, _F.TYPE_SINT64, _F.TYPE_FIXED64, _F.TYPE_SFIXED64})
 _WELL_KNOWN: dict[str, Schema] = {
     "google.protobuf.Timestamp": {"type": "string", "format": "date-time"},
     "google.protobuf.Duration": {"type": "string", "pattern": r"^-?\d+(\.\d+)?s$", "examples": ["60s"]},
@@ -76,18 +82,7 @@ class Schemas:
             return self.message(field.message_type)
         if field.enum_type is not None:
             return self._enum(field.enum_type)
-        if field.type in _INTEGERS:
-            low, high = _INTEGERS[field.type]
-            return {"type": "integer", "minimum": low, "maximum": high}
-        if field.type in _LONG:
-            return {"type": ["string", "integer"], "format": "int64", "pattern": r"^-?\d+$"}
-        if field.type in {_F.TYPE_FLOAT, _F.TYPE_DOUBLE}:
-            return {"type": "number"}
-        if field.type == _F.TYPE_BOOL:
-            return {"type": "boolean"}
-        if field.type == _F.TYPE_BYTES:
-            return {"type": "string", "contentEncoding": "base64"}
-        return {"type": "string"}
+        return dict(_SCALARS[field.type])
 
     def _enum(self, enum: EnumDescriptor) -> Schema:
         name = _name(enum.full_name)

@@ -64,7 +64,9 @@ class Gateway:
             server.add_insecure_port(target)
         except RuntimeError as error:
             shutil.rmtree(self._folder, ignore_errors=True)
-            raise ConfigurationError(f"{target} cannot be bound: {error}", remedy="set TMPDIR to a short path") from None
+            raise ConfigurationError(
+                f"{target} cannot be bound: {error}", remedy="set TMPDIR to a short path"
+            ) from None
         self._channel = grpc.aio.insecure_channel(target, options=client_options(self._times))
 
     async def start(self) -> str:

@@ -1,16 +1,12 @@
 """What holds for every request: bounds, browsers of other sites, names of this machine, the end of the service."""
 
 import asyncio
-import json
 from contextlib import asynccontextmanager
 
 import pytest
 
-from docferry_cloud.core import Times
 from docferry_cloud.gateway import server as gateway_server
 from docferry_cloud.gateway.guard import Guard, Limits
-from tests.cloud.gateway.conftest import client_of
-from tests.cloud.service.running import QUICK, EchoEngine, running_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -135,5 +131,3 @@ async def test_pages_of_other_sites_may_not_call(http, headers):
 async def test_a_link_on_another_site_may_be_followed(http):
     headers = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
     assert (await http.client.get("/v1/analyses", headers=headers)).status_code == 200
-
-

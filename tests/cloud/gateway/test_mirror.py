@@ -235,7 +235,11 @@ async def test_a_body_that_contradicts_the_address_is_refused(http):
 
 
 async def test_a_method_or_a_place_that_is_not_there_is_told_as_any_error(http):
-    for method, path, code in (("PATCH", "/v1/analyses", 405), ("GET", "/v2/nothing", 404), ("HEAD", "/v1/events", 405)):
+    for method, path, code in (
+        ("PATCH", "/v1/analyses", 405),
+        ("GET", "/v2/nothing", 404),
+        ("HEAD", "/v1/events", 405),
+    ):
         answer = await http.client.request(method, path)
         assert answer.status_code == code
         if method != "HEAD":

@@ -1,5 +1,8 @@
 """The OpenAPI document: valid, complete, and true."""
 
+import asyncio
+
+import httpx
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
@@ -7,6 +10,7 @@ from docferry_cloud.gateway.app import application
 from docferry_cloud.gateway.openapi import document
 from docferry_cloud.gateway.routes import MIRROR
 from docferry_cloud.gateway.schemas import comments
+from docferry_cloud.settings import CloudSettings
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +29,6 @@ def test_every_route_is_described_and_nothing_else(described, http_routes) -> No
 
 @pytest.fixture
 def http_routes(tmp_path):
-    import asyncio
-
-    from docferry_cloud.settings import CloudSettings
-
     guard = application(None, CloudSettings(tmp_path), asyncio.Event())
     return {(method, route.path) for route in guard._inner.routes for method in route.methods}
 
@@ -41,18 +41,13 @@ def test_every_message_and_field_carries_the_contracts_own_words(described) -> N
         for field, inner in schema.get("properties", {}).items():
             assert inner.get("description"), (name, field)
     for route in MIRROR:
-        assert described["paths"][route.path][route.method.lower()]["description"] == comments()[
-            route.descriptor.full_name
-        ]
+        assert (
+            described["paths"][route.path][route.method.lower()]["description"]
+            == comments()[route.descriptor.full_name]
+        )
 
 
 async def test_it_is_served_to_everyone(tmp_path) -> None:
-    import httpx
-
-    from docferry_cloud.settings import CloudSettings
-
-    import asyncio
-
     app = application(None, CloudSettings(tmp_path), asyncio.Event())
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
         assert (await client.get("/openapi.json")).json() == document()

@@ -1,4 +1,4 @@
-"""No input makes the mirror answer 5xx, and none hangs it: requests drawn from the OpenAPI document, and broken ones."""
+"""No input makes the mirror answer 5xx, and none hangs it: requests drawn from the OpenAPI document, broken ones."""
 
 import asyncio
 import json

@@ -30,25 +30,29 @@ async def test_a_chunked_body_beyond_the_limit_is_answered_with_413(tmp_path):
 
 async def test_only_a_named_origin_is_told_that_it_may(tmp_path):
     origin = "https://app.example.com"
-    async with running_server(tmp_path, EchoEngine, http_port=0, http_origins=(origin,)) as service:
-        async with client_of(service.server.http_address, service.caller().token) as client:
-            head = {"origin": origin, "sec-fetch-site": "cross-site"}
-            asked = head | {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
-            preflight = await client.options("/v1/analyses", headers=asked)
-            assert preflight.headers["access-control-allow-origin"] == origin
-            assert (await client.get("/v1/analyses", headers=head)).headers["access-control-allow-origin"] == origin
-            other = await client.get("/v1/analyses", headers={"origin": "https://evil.example"})
-            assert other.status_code == 403
-            assert "access-control-allow-origin" not in other.headers
+    async with (
+        running_server(tmp_path, EchoEngine, http_port=0, http_origins=(origin,)) as service,
+        client_of(service.server.http_address, service.caller().token) as client,
+    ):
+        head = {"origin": origin, "sec-fetch-site": "cross-site"}
+        asked = head | {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
+        preflight = await client.options("/v1/analyses", headers=asked)
+        assert preflight.headers["access-control-allow-origin"] == origin
+        assert (await client.get("/v1/analyses", headers=head)).headers["access-control-allow-origin"] == origin
+        other = await client.get("/v1/analyses", headers={"origin": "https://evil.example"})
+        assert other.status_code == 403
+        assert "access-control-allow-origin" not in other.headers
 
 
 async def test_without_keys_only_names_of_this_machine_are_answered_to(tmp_path):
-    async with running_server(tmp_path, EchoEngine, http_port=0, tokens=()) as service:
-        async with client_of(service.server.http_address) as client:
-            assert (await client.get("/v1/analyses")).status_code == 200
-            for name in ("evil.example", "evil.example:8080", "10.0.0.1", "127.0.0.1.evil.example", ""):
-                answer = await client.get("/v1/analyses", headers={"host": name})
-                assert answer.status_code in {400, 421}, name
+    async with (
+        running_server(tmp_path, EchoEngine, http_port=0, tokens=()) as service,
+        client_of(service.server.http_address) as client,
+    ):
+        assert (await client.get("/v1/analyses")).status_code == 200
+        for name in ("evil.example", "evil.example:8080", "10.0.0.1", "127.0.0.1.evil.example", ""):
+            answer = await client.get("/v1/analyses", headers={"host": name})
+            assert answer.status_code in {400, 421}, name
 
 
 async def test_when_the_service_stops_streams_end_and_who_waits_is_told_where_to_go_on(tmp_path, small_png, until):
@@ -82,9 +86,7 @@ async def test_when_the_service_stops_streams_end_and_who_waits_is_told_where_to
 
 async def test_tls_is_spoken_with_the_services_own_certificate(tmp_path, certificate):
     made, key = certificate
-    async with running_server(
-        tmp_path, EchoEngine, http_port=0, certificate=made, key=key
-    ) as service:
+    async with running_server(tmp_path, EchoEngine, http_port=0, certificate=made, key=key) as service:
         url = service.server.http_address
         assert url.startswith("https://")
         context = ssl.create_default_context(cafile=made)

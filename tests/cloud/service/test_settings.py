@@ -73,3 +73,23 @@ def test_a_whole_file_is_read(tmp_path):
 def test_a_setting_that_cannot_work_is_refused_by_name(tmp_path, text, named):
     with pytest.raises(ConfigurationError, match=named):
         _load(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ('http.host = "0.0.0.0"', "anyone could call"),
+        (f'http.host = "0.0.0.0"\n[[tokens]]\ntoken_sha256 = "{HASH}"\ntenant = "t"\ndevice = "d"', "in the clear"),
+        ('http.origins = ["https://app.example.com/path"]', "http.origins"),
+        ("http.port = -2", "http.port"),
+    ],
+)
+def test_http_binds_by_the_same_rules_and_never_sends_tokens_in_the_clear(tmp_path, text, named):
+    with pytest.raises(ConfigurationError, match=named):
+        _load(tmp_path, text)
+
+
+def test_http_behind_a_stated_proxy_may_bind_a_public_address(tmp_path):
+    token = f'[[tokens]]\ntoken_sha256 = "{HASH}"\ntenant = "t"\ndevice = "d"'
+    settings = _load(tmp_path, f'[http]\nhost = "0.0.0.0"\nport = 8080\nbehind_proxy = true\n{token}')
+    assert (settings.http_host, settings.http_port) == ("0.0.0.0", 8080)
