@@ -207,7 +207,7 @@ def _content(message: Any) -> tuple[str, list[str]]:
     """The text of one message and the addresses of its pictures."""
     content = message.get("content") if isinstance(message, dict) else 0
     if content is None or isinstance(content, str):
-        return _clean(content or ""), []
+        return content or "", []
     if not isinstance(content, list):
         raise InputError("a message is malformed", remedy="send {role, content}", field="messages")
     texts, urls = [], []
@@ -226,11 +226,7 @@ def _content(message: Any) -> tuple[str, list[str]]:
             urls.append(value["url"])
         else:
             raise InputError("a part of a message is neither text nor image_url", remedy="send these", field="messages")
-    return _clean("\n".join(texts)), urls
-
-
-def _clean(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
+    return "\n".join(texts), urls
 
 
 async def _cut(text: str) -> AsyncIterator[str]:

@@ -98,4 +98,4 @@ def _text(tree: dict[str, Any], name: str) -> str:
         return ""
     if not isinstance(value, str):
         raise InputError(f"{name} is no text", remedy="send a JSON string", field=name)
-    return value.encode("utf-8", "replace").decode()
+    return value

@@ -160,6 +160,8 @@ async def test_no_input_makes_a_route_answer_5xx_or_hang(http, ids, operation):
         b'{"envelope":{"file_name":"\\ud800"}}',
         b'{"envelope":{"file_name":"\\u0000"}}',
         b'{"envelope":{},"envelope":{}}',
+        b'{"subscription":"\\ud800","image":"\\uDFff","model":"\\ud83d"}',
+        b'{"\\ud800":1}',
         b"null",
         b"[]",
         b"{",
