@@ -10,7 +10,9 @@ TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
 def test_the_key_and_the_trace_go_on_word_for_word_and_nothing_else_does() -> None:
-    headers = Headers({"authorization": "Bearer abc", "traceparent": TRACE, "tracestate": "a=1", "x-forwarded-for": "1"})
+    headers = Headers(
+        {"authorization": "Bearer abc", "traceparent": TRACE, "tracestate": "a=1", "x-forwarded-for": "1"}
+    )
     assert metadata_of(headers) == (("authorization", "Bearer abc"), ("traceparent", TRACE), ("tracestate", "a=1"))
 
 
