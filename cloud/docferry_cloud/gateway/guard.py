@@ -99,6 +99,9 @@ class Guard:
                     remedy="call it by 127.0.0.1, or let the operator configure keys",
                 ),
             )
+        stated = headers.get("content-length", "0")
+        if stated.isdecimal() and int(stated[:20]) > self._limits.body_bytes:
+            raise _too_large(self._limits.body_bytes)
         origin = headers.get("origin", "")
         if origin in self._origins:
             return
@@ -110,9 +113,6 @@ class Guard:
             raise Refused(
                 403, InputError("pages of other sites may not call", remedy="let the operator name it in http.origins")
             )
-        stated = headers.get("content-length", "0")
-        if stated.isdecimal() and int(stated) > self._limits.body_bytes:
-            raise _too_large(self._limits.body_bytes)
 
     def _take_large(self) -> None:
         if self._large >= self._limits.large_bodies:

@@ -50,6 +50,19 @@ async def test_a_body_that_does_not_say_its_size_is_counted_as_it_comes():
     assert sum(taken) == 10_000
 
 
+async def test_a_page_that_may_call_is_bounded_like_everyone_else():
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    origin = "https://app.example.com"
+    guard = Guard(None, limits=Limits(body_bytes=10), origins=(origin,), own_machine=False)
+    headers = [(b"origin", origin.encode()), (b"content-length", b"11")]
+    await guard({"type": "http", "method": "POST", "headers": headers, "scheme": "http"}, None, send)
+    assert sent[0]["status"] == 413
+
+
 async def test_a_body_that_stays_out_is_given_up():
     async def app(scope, receive, send):
         await receive()
