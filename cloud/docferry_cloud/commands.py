@@ -14,6 +14,7 @@ import typer
 
 from docferry import console
 from docferry.settings import load
+from docferry_cloud.access.commands import audit, keys_app
 
 if TYPE_CHECKING:
     from docferry_cloud.engine import Engine
@@ -60,6 +61,10 @@ def worker(
     if asyncio.run(work(settings, engine_factory=engine, ready=lambda: say("working"))):
         # The same process to whoever watches it, and none of its memory.
         os.execv(sys.executable, sys.orig_argv)  # noqa: S606 - the command that started us, word for word
+
+
+cloud_app.add_typer(keys_app, name="keys")
+cloud_app.command("audit")(audit)
 
 
 def _prepared(config: Path | None, *, json: bool) -> tuple[CloudSettings, Callable[..., None], Callable[[], Engine]]:

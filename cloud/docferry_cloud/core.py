@@ -69,7 +69,13 @@ def make_core(settings: CloudSettings) -> Core:
     database = Database(settings.database or folder / "store.sqlite", min_free_bytes=settings.min_free_bytes)
     log = EventLog(database)
     blobs = open_blobs(settings.blobs, folder / "blobs", settings.blobs_endpoint)
-    limits = Limits(settings.queue_limit, settings.tenant_limit, settings.retention_days)
+    limits = Limits(
+        settings.queue_limit,
+        settings.tenant_limit,
+        settings.retention_days,
+        settings.documents_per_day,
+        settings.mb_per_day,
+    )
     # The host and the pid would do until a pid is used again.
     owner = f"cloud-{uuid.uuid4()}"
     return Core(

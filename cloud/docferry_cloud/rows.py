@@ -17,11 +17,13 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of the queue and how long results are kept."""
+    """Bounds of the queue, how long results are kept, and what a tenant may hand in on one day (0: no limit)."""
 
     queue: int = 1000
     tenant: int = 500
     retention_days: int = 30
+    documents_per_day: int = 0
+    mb_per_day: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,11 @@ class Submission:
     edge: NewVersion | None
     within_s: float | None = None
     lane: int = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes that it brings, those of announced parts included."""
+        return len(self.body) + sum(part.size for part in self.announced)
 
 
 @dataclass(frozen=True, slots=True)

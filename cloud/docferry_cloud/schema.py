@@ -261,6 +261,50 @@ deliveries = sa.Table(
     sa.Index("deliveries_by_due", "due_time"),
 )
 
+# A key's secret is nowhere, only its hash. Rows stay when a key is revoked: the audit log names it.
+keys = sa.Table(
+    "keys",
+    metadata,
+    sa.Column("key_id", sa.String(16), primary_key=True),
+    sa.Column("tenant", sa.String(64), nullable=False),
+    sa.Column("device", sa.String(64), nullable=False),
+    sa.Column("name", sa.String(64), nullable=False),
+    # Names of `access.rules.Scope`, with commas between.
+    sa.Column("scopes", sa.String(64), nullable=False),
+    sa.Column("secret_sha256", sa.LargeBinary, nullable=False),
+    sa.Column("create_time", sa.BigInteger, nullable=False),
+    sa.Column("expire_time", sa.BigInteger),
+    sa.Column("revoke_time", sa.BigInteger),
+    sa.Column("last_use", sa.BigInteger),
+    sa.Index("keys_by_tenant", "tenant", "create_time"),
+)
+
+# What a tenant handed in on a day (days since 1970, UTC); counted only while there is a limit.
+usage = sa.Table(
+    "usage",
+    metadata,
+    sa.Column("tenant", sa.String(64), primary_key=True),
+    sa.Column("day", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("documents", sa.BigInteger, nullable=False),
+    sa.Column("bytes", sa.BigInteger, nullable=False),
+)
+
+audit = sa.Table(
+    "audit",
+    metadata,
+    _serial("sequence"),
+    sa.Column("time", sa.BigInteger, nullable=False),
+    sa.Column("tenant", sa.String(64), nullable=False),
+    sa.Column("who", sa.String(130), nullable=False),
+    sa.Column("rpc", sa.String(64), nullable=False),
+    # As the caller gave it: it need not be an analysis's.
+    sa.Column("analysis_id", sa.String(64), nullable=False),
+    sa.Column("outcome", sa.String(32), nullable=False),
+    sa.Column("peer", sa.String(64), nullable=False),
+    sa.Index("audit_by_time", "time"),
+    sa.Index("audit_by_tenant", "tenant", "time"),
+)
+
 workers = sa.Table(
     "workers",
     metadata,

@@ -24,6 +24,10 @@ from docferry.v1 import (
     subscription_service_pb2_grpc,
 )
 from docferry_cloud import webhooks
+from docferry_cloud.access.audit import Trail
+from docferry_cloud.access.gate import Gate
+from docferry_cloud.access.keys import Keys
+from docferry_cloud.access.limits import CallLimits
 from docferry_cloud.core import Times, make_core
 from docferry_cloud.device_watch import WantFeed
 from docferry_cloud.engine import Engine
@@ -108,6 +112,10 @@ class CloudServer:
             enqueue=self._worker.workflows.enqueue,
             again=self._worker.workflows.again,
         )
+        self._keys = Keys(core.database)
+        self._trail = Trail(core.database, settings.audit_days)
+        limits = CallLimits(settings.calls_per_minute, settings.burst)
+        self._gate = Gate(core.database, self._keys, settings.tokens, limits, self._trail)
         self._health = health_aio.HealthServicer()
         self._server: grpc.aio.Server | None = None
         self._gateway: Gateway | None = None
@@ -122,6 +130,7 @@ class CloudServer:
         """
         database = self._core.database
         await database.run(database.create)
+        await database.run(self._check_open)
         await database.run(self._subscriptions.configure, self._settings.webhooks)
         await self._feed.open()
         await self._set_health(serving=False)
@@ -136,6 +145,7 @@ class CloudServer:
             ("want feed", self._want_feed.run),
             ("webhooks", self._post),
             ("health", self._watch_health),
+            ("audit log", self._trail.run),
         )
         self._loops = [keep_going(name, body) for name, body in bodies]
         self._up = asyncio.create_task(self._come_up())
@@ -170,9 +180,20 @@ class CloudServer:
             # The engine's load cannot be interrupted, and DBOS must not come up after it was taken down.
             await asyncio.wait((self._up,))
         await end(self._loops)
+        await self._trail.close()
         await self._worker.stop()
         await asyncio.to_thread(self._core.database.close)
         log.info("stopped")
+
+    def _check_open(self) -> None:
+        """What others reach is not served to everyone."""
+        settings = self._settings
+        if settings.public and not settings.tokens and not self._keys.exist():
+            raise ConfigurationError(
+                "others reach listen.host or http.host, but there are no keys: anyone could call",
+                remedy="make one with `docferry cloud keys create`, or bind a loopback address such as 127.0.0.1",
+                setting="listen.host",
+            )
 
     async def _come_up(self) -> None:
         await self._worker.come_up()
@@ -212,12 +233,12 @@ class CloudServer:
         server = grpc.aio.server(
             options=server_options(self._times.link), maximum_concurrent_rpcs=self._settings.max_calls
         )
-        tokens = self._settings.tokens
-        analysis_service_pb2_grpc.add_AnalysisServiceServicer_to_server(AnalysisServicer(self._service, tokens), server)
+        gate = self._gate
+        analysis_service_pb2_grpc.add_AnalysisServiceServicer_to_server(AnalysisServicer(self._service, gate), server)
         subscription_service_pb2_grpc.add_SubscriptionServiceServicer_to_server(
-            SubscriptionServicer(self._service, tokens), server
+            SubscriptionServicer(self._service, gate), server
         )
-        device_service_pb2_grpc.add_DeviceServiceServicer_to_server(DeviceServicer(self._service, tokens), server)
+        device_service_pb2_grpc.add_DeviceServiceServicer_to_server(DeviceServicer(self._service, gate), server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         if self._settings.reflection:
             from grpc_reflection.v1alpha import reflection  # type: ignore[import-untyped]
@@ -230,7 +251,7 @@ class CloudServer:
         address = f"{host}:{self._settings.port}"
         credentials = _credentials(self._settings)
         if credentials is None and not is_loopback(self._settings.host):
-            log.warning("tokens are taken without TLS: put a TLS proxy in front, or set tls.certificate")
+            log.warning("keys are taken without TLS, as listen.behind_proxy says that a proxy speaks it")
         try:
             if credentials is None:
                 port = server.add_insecure_port(address)

@@ -11,10 +11,7 @@ import logging
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Any, TypeVar
-
-import grpc
-import grpc.aio
+from typing import ClassVar, TypeVar
 
 from docferry.errors import DocferryError, InputError, Unimplemented
 from docferry.status import abort
@@ -25,32 +22,35 @@ from docferry.v1 import device_service_pb2_grpc as device_grpc
 from docferry.v1 import subscription_service_pb2 as subscription_pb
 from docferry.v1 import subscription_service_pb2_grpc as subscription_grpc
 from docferry_cloud import resources
+from docferry_cloud.access.gate import Context, Gate
 from docferry_cloud.correct import correction
 from docferry_cloud.device_watch import Wanted
 from docferry_cloud.finished import MAX_EXPORTS, asked, exported
-from docferry_cloud.identity import authenticate
 from docferry_cloud.listing import listing
 from docferry_cloud.rows import Caller
 from docferry_cloud.service import Service
-from docferry_cloud.settings import Token
 from docferry_cloud.subscriptions import SubscriptionRow
 from docferry_cloud.watch import Told
 
 log = logging.getLogger(__name__)
 
-S = TypeVar("S")
+S = TypeVar("S", bound="_Servicer")
 Q = TypeVar("Q")
 A = TypeVar("A")
-Context = grpc.aio.ServicerContext[Any, Any]
 
 
-def answered(method: Callable[[S, Q, Context], Awaitable[A]]) -> Callable[[S, Q, Context], Awaitable[A]]:
+def answered(method: Callable[[S, Q, Caller], Awaitable[A]]) -> Callable[[S, Q, Context], Awaitable[A]]:
     """A unary method whose errors end the call with their status."""
 
     @functools.wraps(method)
     async def answer(self: S, request: Q, context: Context) -> A:
         try:
-            return await method(self, request, context)
+            with self.gate.visit(f"{self.SERVICE}.{method.__name__}", context) as visit:
+                caller = await visit.admitted()
+                visit.about(request)
+                response = await method(self, request, caller)
+                visit.about(response)
+                return response
         # The border of the process: nothing may pass to the client but what we say on purpose.
         except Exception as error:  # noqa: BLE001
             await abort(context, _shown(error, method.__name__))
@@ -59,16 +59,20 @@ def answered(method: Callable[[S, Q, Context], Awaitable[A]]) -> Callable[[S, Q,
 
 
 def streamed(
-    method: Callable[[S, Q, Context], AsyncGenerator[A, None]],
+    method: Callable[[S, Q, Caller], AsyncGenerator[A, None]],
 ) -> Callable[[S, Q, Context], AsyncGenerator[A, None]]:
     """The same for a method that answers with a stream."""
 
     @functools.wraps(method)
     async def stream(self: S, request: Q, context: Context) -> AsyncGenerator[A, None]:
         try:
-            async with aclosing(method(self, request, context)) as answers:
-                async for answer in answers:
-                    yield answer
+            with self.gate.visit(f"{self.SERVICE}.{method.__name__}", context) as visit:
+                caller = await visit.admitted()
+                visit.about(request)
+                async with aclosing(method(self, request, caller)) as answers:
+                    async for answer in answers:
+                        await visit.still_admitted()
+                        yield answer
         except Exception as error:  # noqa: BLE001
             await abort(context, _shown(error, method.__name__))
 
@@ -85,49 +89,51 @@ def _shown(error: Exception, name: str) -> DocferryError:
     )
 
 
-class _Authenticated:
-    """What every servicer needs: the service behind it, and who calls."""
+class _Servicer:
+    """What every servicer needs: the service behind it, and the gate before it."""
 
-    def __init__(self, service: Service, tokens: tuple[Token, ...]) -> None:
+    SERVICE: ClassVar[str]
+    """Full name of the service in the contract."""
+
+    def __init__(self, service: Service, gate: Gate) -> None:
         self._service = service
-        self._tokens = tokens
-
-    def _caller(self, context: Context) -> Caller:
-        return authenticate(context.invocation_metadata() or (), self._tokens)
+        self.gate = gate
 
 
-class AnalysisServicer(_Authenticated, analysis_grpc.AnalysisServiceServicer):
+class AnalysisServicer(_Servicer, analysis_grpc.AnalysisServiceServicer):
     """`AnalysisService`."""
 
-    def __init__(self, service: Service, tokens: tuple[Token, ...]) -> None:
-        super().__init__(service, tokens)
+    SERVICE = pb.DESCRIPTOR.services_by_name["AnalysisService"].full_name
+
+    def __init__(self, service: Service, gate: Gate) -> None:
+        super().__init__(service, gate)
         self._exports = asyncio.Semaphore(MAX_EXPORTS)
 
     @answered
-    async def Submit(self, request: pb.SubmitRequest, context: Context) -> pb.SubmitResponse:
+    async def Submit(self, request: pb.SubmitRequest, caller: Caller) -> pb.SubmitResponse:
         """Take an envelope."""
-        row = await self._service.submit(request, self._caller(context))
+        row = await self._service.submit(request, caller)
         return pb.SubmitResponse(analysis=resources.analysis(row))
 
     @answered
-    async def Supply(self, request: pb.SupplyRequest, context: Context) -> pb.SupplyResponse:
+    async def Supply(self, request: pb.SupplyRequest, caller: Caller) -> pb.SupplyResponse:
         """Take the next bytes of a part."""
-        progress = await self._service.supply(request, self._caller(context))
+        progress = await self._service.supply(request, caller)
         return pb.SupplyResponse(received=progress.received, state=resources.state_number(progress.state))
 
     @answered
-    async def Get(self, request: pb.AnalysisServiceGetRequest, context: Context) -> pb.AnalysisServiceGetResponse:
+    async def Get(self, request: pb.AnalysisServiceGetRequest, caller: Caller) -> pb.AnalysisServiceGetResponse:
         """Give one analysis."""
-        tenant = self._caller(context).tenant
+        tenant = caller.tenant
         if bool(request.analysis_id) == bool(request.document_id):
             raise InputError("one of analysis_id and document_id is needed", remedy="give one", field="analysis_id")
         row = await self._service.get(tenant, request.analysis_id, request.document_id, request.version)
         return pb.AnalysisServiceGetResponse(analysis=resources.analysis(row))
 
     @answered
-    async def List(self, request: pb.AnalysisServiceListRequest, context: Context) -> pb.AnalysisServiceListResponse:
+    async def List(self, request: pb.AnalysisServiceListRequest, caller: Caller) -> pb.AnalysisServiceListResponse:
         """Give a page of analyses."""
-        tenant, size = self._caller(context).tenant, resources.page_size(request.page_size)
+        tenant, size = caller.tenant, resources.page_size(request.page_size)
         wanted = listing(request)
         rows = await self._service.page(
             tenant, wanted, size + 1, resources.after_token(request.page_token, wanted.name)
@@ -141,10 +147,10 @@ class AnalysisServicer(_Authenticated, analysis_grpc.AnalysisServiceServicer):
 
     @streamed
     async def Watch(
-        self, request: pb.AnalysisServiceWatchRequest, context: Context
+        self, request: pb.AnalysisServiceWatchRequest, caller: Caller
     ) -> AsyncGenerator[pb.AnalysisServiceWatchResponse, None]:
         """Give events as they come."""
-        tenant = self._caller(context).tenant
+        tenant = caller.tenant
         async with aclosing(self._service.watch(tenant, request)) as items:
             async for item in items:
                 if isinstance(item, Told):
@@ -154,29 +160,29 @@ class AnalysisServicer(_Authenticated, analysis_grpc.AnalysisServiceServicer):
                     yield pb.AnalysisServiceWatchResponse(heartbeat=beat)
 
     @answered
-    async def Cancel(self, request: pb.CancelRequest, context: Context) -> pb.CancelResponse:
+    async def Cancel(self, request: pb.CancelRequest, caller: Caller) -> pb.CancelResponse:
         """Stop the work on an analysis."""
-        row = await self._service.cancel(self._caller(context).tenant, request.analysis_id)
+        row = await self._service.cancel(caller.tenant, request.analysis_id)
         return pb.CancelResponse(analysis=resources.analysis(row))
 
     @answered
     async def Delete(
-        self, request: pb.AnalysisServiceDeleteRequest, context: Context
+        self, request: pb.AnalysisServiceDeleteRequest, caller: Caller
     ) -> pb.AnalysisServiceDeleteResponse:
         """Delete an analysis and its data."""
-        await self._service.delete(self._caller(context).tenant, request.analysis_id)
+        await self._service.delete(caller.tenant, request.analysis_id)
         return pb.AnalysisServiceDeleteResponse()
 
     @answered
-    async def RequestPart(self, request: pb.RequestPartRequest, context: Context) -> pb.RequestPartResponse:
+    async def RequestPart(self, request: pb.RequestPartRequest, caller: Caller) -> pb.RequestPartResponse:
         """Ask the device for a picture."""
-        part_id, row = await self._service.request_part(self._caller(context).tenant, request)
+        part_id, row = await self._service.request_part(caller.tenant, request)
         return pb.RequestPartResponse(part_id=part_id, analysis=resources.analysis(row))
 
     @streamed
-    async def GetPart(self, request: pb.GetPartRequest, context: Context) -> AsyncGenerator[pb.GetPartResponse, None]:
+    async def GetPart(self, request: pb.GetPartRequest, caller: Caller) -> AsyncGenerator[pb.GetPartResponse, None]:
         """Give the bytes of a part."""
-        tenant = self._caller(context).tenant
+        tenant = caller.tenant
         async with aclosing(self._service.part(tenant, request.analysis_id, request.part_id)) as pieces:
             first = True
             async for part, data in pieces:
@@ -184,55 +190,56 @@ class AnalysisServicer(_Authenticated, analysis_grpc.AnalysisServiceServicer):
                 first = False
 
     @streamed
-    async def Ask(self, request: pb.AskRequest, context: Context) -> AsyncGenerator[pb.AskResponse, None]:
+    async def Ask(self, request: pb.AskRequest, caller: Caller) -> AsyncGenerator[pb.AskResponse, None]:
         """Answer a question about a document."""
-        tenant = self._caller(context).tenant
+        tenant = caller.tenant
         async with aclosing(asked(self._service, tenant, request)) as pieces:
             async for piece in pieces:
                 yield piece
 
     @answered
-    async def Correct(self, request: pb.CorrectRequest, context: Context) -> pb.CorrectResponse:
+    async def Correct(self, request: pb.CorrectRequest, caller: Caller) -> pb.CorrectResponse:
         """Store what a person put right."""
-        tenant = self._caller(context).tenant
+        tenant = caller.tenant
         row = await self._service.correct(tenant, request.analysis_id, correction(request))
         return pb.CorrectResponse(analysis=resources.analysis(row))
 
     @streamed
-    async def Export(self, request: pb.ExportRequest, context: Context) -> AsyncGenerator[pb.ExportResponse, None]:
+    async def Export(self, request: pb.ExportRequest, caller: Caller) -> AsyncGenerator[pb.ExportResponse, None]:
         """Give a document as a file."""
-        tenant = self._caller(context).tenant
+        tenant = caller.tenant
         async with aclosing(exported(self._service, tenant, request, self._exports)) as pieces:
             async for piece in pieces:
                 yield piece
 
 
-class DeviceServicer(_Authenticated, device_grpc.DeviceServiceServicer):
+class DeviceServicer(_Servicer, device_grpc.DeviceServiceServicer):
     """`DeviceService`: what is wanted of a device; certificates and configuration are not in this release."""
 
+    SERVICE = device_pb.DESCRIPTOR.services_by_name["DeviceService"].full_name
+
     @answered
-    async def Enroll(self, request: device_pb.EnrollRequest, context: Context) -> device_pb.EnrollResponse:
+    async def Enroll(self, request: device_pb.EnrollRequest, caller: Caller) -> device_pb.EnrollResponse:
         """Not in this release."""
         raise _missing("Enroll")
 
     @answered
-    async def Renew(self, request: device_pb.RenewRequest, context: Context) -> device_pb.RenewResponse:
+    async def Renew(self, request: device_pb.RenewRequest, caller: Caller) -> device_pb.RenewResponse:
         """Not in this release."""
         raise _missing("Renew")
 
     @answered
     async def GetConfiguration(
-        self, request: device_pb.GetConfigurationRequest, context: Context
+        self, request: device_pb.GetConfigurationRequest, caller: Caller
     ) -> device_pb.GetConfigurationResponse:
         """Not in this release."""
         raise _missing("GetConfiguration")
 
     @streamed
     async def Watch(
-        self, request: device_pb.DeviceServiceWatchRequest, context: Context
+        self, request: device_pb.DeviceServiceWatchRequest, caller: Caller
     ) -> AsyncGenerator[device_pb.DeviceServiceWatchResponse, None]:
         """Tell what is wanted of the calling device."""
-        caller = self._caller(context)
         async with aclosing(self._service.watch_wants(caller, request.resume_token)) as items:
             async for item in items:
                 response = device_pb.DeviceServiceWatchResponse(resume_token=item.token)
@@ -245,30 +252,32 @@ class DeviceServicer(_Authenticated, device_grpc.DeviceServiceServicer):
                 yield response
 
     @answered
-    async def Refuse(self, request: device_pb.RefuseRequest, context: Context) -> device_pb.RefuseResponse:
+    async def Refuse(self, request: device_pb.RefuseRequest, caller: Caller) -> device_pb.RefuseResponse:
         """Take note that a part will not come."""
-        state = await self._service.refuse(self._caller(context), request)
+        state = await self._service.refuse(caller, request)
         return device_pb.RefuseResponse(state=resources.state_number(state))
 
 
-class SubscriptionServicer(_Authenticated, subscription_grpc.SubscriptionServiceServicer):
+class SubscriptionServicer(_Servicer, subscription_grpc.SubscriptionServiceServicer):
     """`SubscriptionService`."""
+
+    SERVICE = subscription_pb.DESCRIPTOR.services_by_name["SubscriptionService"].full_name
 
     @answered
     async def Create(
-        self, request: subscription_pb.SubscriptionServiceCreateRequest, context: Context
+        self, request: subscription_pb.SubscriptionServiceCreateRequest, caller: Caller
     ) -> subscription_pb.SubscriptionServiceCreateResponse:
         """Add a webhook."""
-        tenant = self._caller(context).tenant
+        tenant = caller.tenant
         row, secret = await self._service.subscribe(tenant, request.subscription.url, request.secret)
         return subscription_pb.SubscriptionServiceCreateResponse(subscription=_subscription(row), secret=secret)
 
     @answered
     async def List(
-        self, request: subscription_pb.SubscriptionServiceListRequest, context: Context
+        self, request: subscription_pb.SubscriptionServiceListRequest, caller: Caller
     ) -> subscription_pb.SubscriptionServiceListResponse:
         """Give a page of webhooks."""
-        tenant, size = self._caller(context).tenant, resources.page_size(request.page_size)
+        tenant, size = caller.tenant, resources.page_size(request.page_size)
         rows = await self._service.subscriptions_page(tenant, size + 1, resources.after_token(request.page_token))
         more = ""
         if len(rows) > size:
@@ -279,10 +288,10 @@ class SubscriptionServicer(_Authenticated, subscription_grpc.SubscriptionService
 
     @answered
     async def Delete(
-        self, request: subscription_pb.SubscriptionServiceDeleteRequest, context: Context
+        self, request: subscription_pb.SubscriptionServiceDeleteRequest, caller: Caller
     ) -> subscription_pb.SubscriptionServiceDeleteResponse:
         """Remove a webhook."""
-        await self._service.unsubscribe(self._caller(context).tenant, request.subscription_id)
+        await self._service.unsubscribe(caller.tenant, request.subscription_id)
         return subscription_pb.SubscriptionServiceDeleteResponse()
 
 

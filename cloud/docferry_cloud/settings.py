@@ -21,8 +21,9 @@ LOCAL_TENANT = "local"
 """Tenant and device of every caller while no tokens are configured."""
 
 SETTINGS: tuple[Setting, ...] = (
-    Setting("listen.host", "127.0.0.1", "Address to bind; without tokens only a loopback address is allowed"),
+    Setting("listen.host", "127.0.0.1", "Address to bind; one that others reach needs keys or tokens, and TLS"),
     Setting("listen.port", 50051, "Port to bind; 0 takes a free one", minimum=0, maximum=65535),
+    Setting("listen.behind_proxy", False, "A proxy in front speaks TLS: gRPC may bind a public address without it"),
     Setting("listen.reflection", False, "Answer gRPC reflection, for tools such as grpcurl"),
     Setting("listen.max_calls", 512, "Calls at once, watchers included", minimum=8, maximum=65536),
     Setting("http.host", "127.0.0.1", "Address to bind for HTTP; the rules of listen.host hold"),
@@ -59,6 +60,11 @@ SETTINGS: tuple[Setting, ...] = (
         [],
         "Who may call: tables {token_sha256, tenant, device}; the hash in hex. A device hears of its own wants only",
     ),
+    Setting("limits.calls_per_minute", 0, "Calls of one key, counted by each front end; 0 sets no limit", minimum=0),
+    Setting("limits.burst", 60, "Calls of one key at once after a rest", minimum=1),
+    Setting("limits.documents_per_day", 0, "Documents of one tenant on a day (UTC); 0 sets no limit", minimum=0),
+    Setting("limits.mb_per_day", 0, "MB that one tenant hands in on a day (UTC); 0 sets no limit", minimum=0),
+    Setting("audit.retention_days", 90, "How long the record of calls is kept", minimum=1, maximum=3650),
     Setting(
         "queue.limit", 1000, "Analyses waiting or running at once; those waiting for parts are counted apart", minimum=1
     ),
@@ -143,11 +149,12 @@ class CloudSettings:
     blobs_endpoint: str = ""
     host: str = "127.0.0.1"
     port: int = 50051
+    behind_proxy: bool = False
     reflection: bool = False
     max_calls: int = 512
     http_host: str = "127.0.0.1"
     http_port: int = -1
-    behind_proxy: bool = False
+    http_behind_proxy: bool = False
     http_body_bytes: int = 32 << 20
     http_origins: tuple[str, ...] = ()
     certificate: Path | None = None
@@ -155,6 +162,11 @@ class CloudSettings:
     retention_days: int = 30
     min_free_bytes: int = 0
     tokens: tuple[Token, ...] = ()
+    calls_per_minute: int = 0
+    burst: int = 60
+    documents_per_day: int = 0
+    mb_per_day: int = 0
+    audit_days: int = 90
     queue_limit: int = 1000
     tenant_limit: int = 500
     workers: int = 2
@@ -168,23 +180,27 @@ class CloudSettings:
     allow_private: bool = False
 
     def __post_init__(self) -> None:
-        for name, host in (("listen.host", self.host), ("http.host", self.http_host)):
-            if not self.tokens and not is_loopback(host):
-                raise ConfigurationError(
-                    f"{name} is {host}, but no tokens are configured: anyone could call",
-                    remedy="add [[tokens]], or bind a loopback address such as 127.0.0.1",
-                    setting=name,
-                )
-        if not is_loopback(self.http_host) and self.certificate is None and not self.behind_proxy:
-            raise ConfigurationError(
-                f"http.host is {self.http_host}, but nothing speaks TLS: tokens would cross the network in the clear",
-                remedy="set tls.certificate and tls.key, or http.behind_proxy if a proxy in front speaks TLS",
-                setting="http.host",
-            )
         if (self.certificate is None) != (self.key is None):
             raise ConfigurationError(
                 "tls.certificate and tls.key belong together", remedy="give both or neither", setting="tls.key"
             )
+        faces = (
+            ("listen", self.host, self.behind_proxy),
+            ("http", self.http_host if self.http_port >= 0 else "127.0.0.1", self.http_behind_proxy),
+        )
+        for name, host, behind_proxy in faces:
+            if not (is_loopback(host) or self.certificate or behind_proxy):
+                raise ConfigurationError(
+                    f"{name}.host is {host}, but nothing speaks TLS: keys and documents would cross in the clear",
+                    remedy=f"set tls.certificate and tls.key, or {name}.behind_proxy if a proxy in front speaks TLS",
+                    setting=f"{name}.host",
+                )
+
+    @property
+    def public(self) -> bool:
+        """Whether others than this machine's own programs can call."""
+        http = self.http_port >= 0 and (self.http_behind_proxy or not is_loopback(self.http_host))
+        return http or self.behind_proxy or not is_loopback(self.host)
 
 
 def cloud_settings(values: Mapping[str, Any]) -> CloudSettings:
@@ -200,11 +216,12 @@ def cloud_settings(values: Mapping[str, Any]) -> CloudSettings:
         blobs_endpoint=values["data.blobs_endpoint"],
         host=values["listen.host"],
         port=values["listen.port"],
+        behind_proxy=values["listen.behind_proxy"],
         reflection=values["listen.reflection"],
         max_calls=values["listen.max_calls"],
         http_host=values["http.host"],
         http_port=values["http.port"],
-        behind_proxy=values["http.behind_proxy"],
+        http_behind_proxy=values["http.behind_proxy"],
         http_body_bytes=values["http.max_body_mb"] << 20,
         http_origins=_origins(values["http.origins"]),
         certificate=_path(values["tls.certificate"]),
@@ -212,6 +229,11 @@ def cloud_settings(values: Mapping[str, Any]) -> CloudSettings:
         retention_days=values["data.retention_days"],
         min_free_bytes=values["data.min_free_mb"] << 20,
         tokens=tuple(_token(place, table) for place, table in _tables("tokens", values["tokens"])),
+        calls_per_minute=values["limits.calls_per_minute"],
+        burst=values["limits.burst"],
+        documents_per_day=values["limits.documents_per_day"],
+        mb_per_day=values["limits.mb_per_day"],
+        audit_days=values["audit.retention_days"],
         queue_limit=values["queue.limit"],
         tenant_limit=values["queue.tenant_limit"],
         workers=values["engine.workers"],

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from docferry.errors import Conflict, DocferryError, NotFound, Overloaded, Unavailable
 from docferry_cloud import blob_list, places, wanted
+from docferry_cloud.access import usage
 from docferry_cloud.analysis_rows import (
     COLUMNS,
     DIRECT_LEASE_S,
@@ -205,13 +206,16 @@ class Store:
             return None if row is None else VersionRow(**row)
 
     def _take(self, connection: sa.Connection, new: Submission) -> Taken | DocferryError:
-        """Take one, or say why not: everything that can be wrong is found before anything is written."""
+        """Take one, or say why not: everything that can be wrong is found before anything of it is written."""
         state = State.AWAITING_PARTS if new.announced else State.PENDING
         try:
             before = _earlier(connection, new.caller, new.request_id, new.body_sha256)
             if before is not None:
                 return before
             self._check_room(connection, new.caller.tenant, state)
+            day = {"documents": self._limits.documents_per_day, "megabytes": self._limits.mb_per_day}
+            # Last of all: it counts, and what is refused is not to be counted.
+            usage.count(connection, new.caller.tenant, new.size, self._clock(), **day)
         except DocferryError as error:
             return error
         analysis_id = str(uuid.uuid4())

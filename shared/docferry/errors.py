@@ -15,7 +15,8 @@ DocferryError                     code, reason, remedy; `retryable` says whether
 ├── Outdated                      a change to a version that is no longer the newest
 ├── PixelsUnavailable             the call needs a picture that is not here and cannot be fetched
 ├── HistoryGone                   the events asked for are no longer kept
-├── Unauthenticated               no token, or one that nobody issued
+├── Unauthenticated               no token or key, or one that is not valid
+│   └── Forbidden                 a valid key that does not allow this call
 ├── Unimplemented                 in the contract, not yet in this release
 ├── Overloaded                    a bounded queue is full; try again after `retry_after` seconds
 ├── StorageFull                   the disk or the stated ceiling is reached; nothing was taken
@@ -139,9 +140,15 @@ class HistoryGone(DocferryError):
 
 
 class Unauthenticated(DocferryError):
-    """No token, or one that nobody issued."""
+    """No token or key, or one that is not valid."""
 
     code = "UNAUTHENTICATED"
+
+
+class Forbidden(Unauthenticated):
+    """A valid key that does not allow this call."""
+
+    code = "FORBIDDEN"
 
 
 class Unimplemented(DocferryError):

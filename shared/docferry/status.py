@@ -32,6 +32,7 @@ _CODES: dict[type[errors.DocferryError], grpc.StatusCode] = {
     errors.PixelsUnavailable: grpc.StatusCode.FAILED_PRECONDITION,
     errors.HistoryGone: grpc.StatusCode.OUT_OF_RANGE,
     errors.Unauthenticated: grpc.StatusCode.UNAUTHENTICATED,
+    errors.Forbidden: grpc.StatusCode.PERMISSION_DENIED,
     errors.Unimplemented: grpc.StatusCode.UNIMPLEMENTED,
     errors.Overloaded: grpc.StatusCode.RESOURCE_EXHAUSTED,
     errors.StorageFull: grpc.StatusCode.RESOURCE_EXHAUSTED,

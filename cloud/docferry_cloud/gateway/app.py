@@ -65,5 +65,5 @@ def application(link: Link, settings: CloudSettings, closing: asyncio.Event) -> 
         inner,
         limits=Limits(body_bytes=settings.http_body_bytes),
         origins=settings.http_origins,
-        own_machine=not settings.tokens,
+        own_machine=not settings.public and not settings.tokens,
     )

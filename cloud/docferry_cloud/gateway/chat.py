@@ -61,7 +61,7 @@ async def models_endpoint(_: Request) -> Response:
 async def chat_endpoint(request: Request, link: Link, closing: asyncio.Event) -> Response:
     """One completion, whole or streamed; errors in OpenAI's shape."""
     try:
-        metadata = metadata_of(request.headers)
+        metadata = metadata_of(request)
         chat = await _chat(await json_body(request))
         order = Order(
             chat.pictures,

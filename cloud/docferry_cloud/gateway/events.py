@@ -51,7 +51,7 @@ async def events(request: Request, link: Link, route: MirrorRoute) -> Response:
     assert isinstance(wanted, pb.AnalysisServiceWatchRequest)
     # A browser that comes back says where it was; its address still says where it began.
     wanted.resume_token = request.headers.get("last-event-id", "") or wanted.resume_token
-    watch = _Watch(link, route, metadata_of(request.headers))
+    watch = _Watch(link, route, metadata_of(request))
     lost = b""
     try:
         first, call = await while_connected(request, watch.begin(wanted))

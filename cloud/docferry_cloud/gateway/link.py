@@ -10,11 +10,11 @@ import grpc.aio
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
-from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 
 from docferry.channel import UNARY_DEADLINE_S, WATCH_DEADLINE_S
 from docferry.errors import Unauthenticated
+from docferry_cloud.access.gate import CALLED_FROM
 
 T = TypeVar("T")
 Metadata = tuple[tuple[str, str], ...]
@@ -24,13 +24,14 @@ _LONGEST_TOKEN = 4096
 _LONGEST_TRACE = 512
 
 
-def metadata_of(headers: Headers) -> Metadata:
-    """The metadata that stands for a caller: `authorization` word for word, and the trace it belongs to.
+def metadata_of(request: Request) -> Metadata:
+    """The metadata that stands for a caller: `authorization` word for word, its address, and the trace it belongs to.
 
     Raises:
         Unauthenticated: The header cannot be a token.
     """
-    found = []
+    headers = request.headers
+    found = [(CALLED_FROM, request.client.host)] if request.client else []
     if given := headers.get("authorization", ""):
         if len(given) > _LONGEST_TOKEN or not _plain(given):
             raise Unauthenticated("the authorization header holds no token", remedy="send Authorization: Bearer TOKEN")

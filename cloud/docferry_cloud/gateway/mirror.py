@@ -76,12 +76,12 @@ async def json_answer(message: Message, code: int = 200) -> Response:
 
 
 async def _json(request: Request, link: Link, route: MirrorRoute) -> Response:
-    message, metadata = await message_of(route, request), metadata_of(request.headers)
+    message, metadata = await message_of(route, request), metadata_of(request)
     return await json_answer(await while_connected(request, link.unary(route.descriptor, message, metadata)))
 
 
 async def _pieces(request: Request, link: Link, route: MirrorRoute) -> Response:
-    message, metadata = await message_of(route, request), metadata_of(request.headers)
+    message, metadata = await message_of(route, request), metadata_of(request)
     kind = wanted_kind(request, "")
     call = link.stream(route.descriptor, message, metadata)
     first = await while_connected(request, first_of(call))
@@ -108,7 +108,7 @@ async def _framed_pieces(kind: str, first: Any, call: Any) -> AsyncIterator[byte
 
 
 async def _file(request: Request, link: Link, route: MirrorRoute) -> Response:
-    message, metadata = await message_of(route, request), metadata_of(request.headers)
+    message, metadata = await message_of(route, request), metadata_of(request)
     call = link.stream(route.descriptor, message, metadata)
     first = await while_connected(request, first_of(call))
     kind, name = "application/octet-stream", "file"
@@ -131,7 +131,7 @@ async def _file(request: Request, link: Link, route: MirrorRoute) -> Response:
 
 async def _chunk(request: Request, link: Link, route: MirrorRoute) -> Response:
     """Bytes of a part: all of it, or from an offset on; they go to the service in chunks of its size."""
-    metadata = metadata_of(request.headers)
+    metadata = metadata_of(request)
     tree = query_fields(request.query_params, route) | request.path_params
     digest = tree.pop("sha256", "")
     if digest and not _DIGEST.fullmatch(digest):

@@ -28,7 +28,7 @@ _FORM = "multipart/form-data"
 
 async def read_endpoint(request: Request, link: Link, closing: asyncio.Event) -> Response:
     """Answer 200 with the analysis as `docferry submit --json` prints it; 422 if it failed; 202 if it goes on."""
-    client = Client(link.channel, metadata=metadata_of(request.headers))
+    client = Client(link.channel, metadata=metadata_of(request))
     form = request.headers.get("content-type", "").lower().startswith(_FORM)
     order = await (_form_order if form else _json_order)(request)
     return await while_connected(request, _answer(client, order, closing))

@@ -55,7 +55,7 @@ class ResultPage:
         analysis_id = request.path_params["analysis_id"]
         try:
             wanted = pb.AnalysisServiceGetRequest(analysis_id=analysis_id)
-            metadata = metadata_of(request.headers)
+            metadata = metadata_of(request)
             given = await while_connected(request, link.unary(_GET, wanted, metadata))
         except (grpc.aio.AioRpcError, DocferryError, Refused) as failure:
             status, code, headers = status_and_code(failure)

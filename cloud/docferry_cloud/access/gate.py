@@ -1,0 +1,251 @@
+"""The one way in: every call is authenticated, allowed, counted and recorded here, or it is not made."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import logging
+import time
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import grpc.aio
+
+from docferry.errors import DocferryError, Forbidden, Unauthenticated
+from docferry_cloud.access.audit import Entry, Trail
+from docferry_cloud.access.keys import USE_NOTED_S, Keys, Stored, fits, parsed
+from docferry_cloud.access.limits import CallLimits
+from docferry_cloud.access.rules import RULES, Scope
+from docferry_cloud.analysis_rows import MICROSECONDS
+from docferry_cloud.database import Database
+from docferry_cloud.rows import Caller
+from docferry_cloud.settings import LOCAL_TENANT, Token
+
+log = logging.getLogger(__name__)
+
+REMEMBERED_S = 2.0
+"""How long a looked-up key is taken for what it was: a revoked one is refused everywhere after this."""
+
+CALLED_FROM = "docferry-called-from"
+"""Metadata in which this process's own HTTP side names the address of its caller; from others it says nothing."""
+
+_MOST_REMEMBERED = 10_000
+_SCHEME = "bearer "
+_ALL = frozenset(Scope)
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who calls, and what that allows. `who` names the key or the token."""
+
+    caller: Caller
+    who: str
+    scopes: frozenset[Scope]
+
+
+LOCAL = Visitor(Caller(LOCAL_TENANT, LOCAL_TENANT), LOCAL_TENANT, _ALL)
+"""Everyone, as long as there are neither tokens nor keys."""
+
+
+class Gate:
+    """Admits calls.
+
+    Args:
+        tokens: From the settings; each allows everything within its tenant, for its device.
+    """
+
+    def __init__(
+        self, database: Database, keys: Keys, tokens: tuple[Token, ...], limits: CallLimits, trail: Trail
+    ) -> None:
+        self._database = database
+        self._keys = keys
+        self._tokens = tokens
+        self._limits = limits
+        self.trail = trail
+        # A key, the database's time when it was looked up, and ours.
+        self._remembered: dict[str, tuple[Stored, int, float]] = {}
+        self._noted: dict[str, int] = {}
+        self._open: tuple[bool, float] | None = None
+
+    def visit(self, rpc: str, context: Context) -> Visit:
+        """A call that comes in; to be entered before anything is done for it."""
+        return Visit(self, rpc, context)
+
+    async def visitor(self, metadata: Any) -> Visitor:
+        """Who carries this metadata.
+
+        Raises:
+            Unauthenticated: There is no token or key in it, or none that is valid.
+        """
+        given = _given(metadata)
+        if not given:
+            if await self._is_open():
+                return LOCAL
+            raise Unauthenticated("the call carries no key", remedy="send the metadata `authorization: Bearer KEY`")
+        found = await self._by_key(given) if parsed(given) else self._by_token(given)
+        if found is not None:
+            return found
+        # A key that someone sends to a service which needs none does no harm.
+        if await self._is_open():
+            return LOCAL
+        # One answer for what never was, is over or was taken back: there is nothing to learn here.
+        raise Unauthenticated("this key is not valid", remedy="ask the operator for a key of your own")
+
+    def take(self, visitor: Visitor) -> None:
+        """Count a call against the visitor's limit.
+
+        Raises:
+            Overloaded: Too many.
+        """
+        if visitor is not LOCAL:
+            self._limits.take(visitor.who)
+
+    def _by_token(self, given: str) -> Visitor | None:
+        digest = hashlib.sha256(given.encode()).digest()
+        # Every token is compared, in constant time: how long this takes tells nothing.
+        matches = [token for token in self._tokens if hmac.compare_digest(token.sha256, digest)]
+        if not matches:
+            return None
+        token = matches[0]
+        return Visitor(Caller(token.tenant, token.device), f"{token.tenant}/{token.device}", _ALL)
+
+    async def _by_key(self, given: str) -> Visitor | None:
+        key_id, secret = parsed(given) or ("", "")
+        stored, now = await self._look_up(key_id)
+        if not fits(stored, secret) or stored is None or not stored.key.valid(now):
+            return None
+        key = stored.key
+        if now - self._noted.get(key_id, key.last_use or 0) > USE_NOTED_S * MICROSECONDS:
+            self._noted[key_id] = now
+            await self._database.run(self._keys.note_use, key_id, now)
+        return Visitor(Caller(key.tenant, key.device), key_id, key.scopes)
+
+    async def _look_up(self, key_id: str) -> tuple[Stored | None, int]:
+        """A key, and the database's time: every front end takes a key to expire at the same moment."""
+        before = time.monotonic()
+        known = self._remembered.get(key_id)
+        if known is not None and before - known[2] <= REMEMBERED_S:
+            return known[0], known[1] + int((before - known[2]) * MICROSECONDS)
+        stored, now = await self._database.run(lambda: (self._keys.find(key_id), self._database.now()))
+        self._remembered.pop(key_id, None)
+        # Ids that nobody issued are not remembered: a flood of them costs time, never memory.
+        if stored is not None:
+            self._remembered[key_id] = (stored, now, before)
+            if len(self._remembered) > _MOST_REMEMBERED:
+                gone = next(iter(self._remembered))
+                del self._remembered[gone]
+                self._noted.pop(gone, None)
+        return stored, now
+
+    async def _is_open(self) -> bool:
+        """Without tokens, and until the first key is issued, everyone is local: the address is this machine's own.
+
+        Revoking the last key does not open the door again.
+        """
+        if self._tokens or (self._open is not None and not self._open[0]):
+            return False
+        if self._open is None or time.monotonic() - self._open[1] > REMEMBERED_S:
+            before = time.monotonic()
+            self._open = (not await self._database.run(self._keys.exist), before)
+        return self._open[0]
+
+
+class Visit:
+    """One call from its coming to its end, which is recorded whatever it was."""
+
+    def __init__(self, gate: Gate, rpc: str, context: Context) -> None:
+        self._gate = gate
+        self._rpc = rpc
+        self._context = context
+        self._visitor: Visitor | None = None
+        self._analysis_id = ""
+        self._checked = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._visitor is LOCAL:
+            return
+        if error is None:
+            outcome = "OK"
+        elif isinstance(error, DocferryError):
+            outcome = error.code
+        else:
+            outcome = "LEFT" if isinstance(error, (asyncio.CancelledError, GeneratorExit)) else "INTERNAL"
+        if outcome == "OK" and not RULES[self._rpc].recorded:
+            return
+        visitor = self._visitor
+        key = parsed(_given(self._context.invocation_metadata()))
+        self._gate.trail.note(
+            Entry(
+                time=time.time_ns() // 1000,
+                tenant=visitor.caller.tenant if visitor else "",
+                who=visitor.who if visitor else (key[0] if key else ""),
+                rpc=self._rpc.removeprefix("docferry.v1."),
+                analysis_id=self._analysis_id[:64],
+                outcome=outcome,
+                peer=_peer(self._context)[:64],
+            )
+        )
+
+    async def admitted(self) -> Caller:
+        """The caller, if it may call this.
+
+        Raises:
+            Unauthenticated: Nobody knows who it is.
+            Forbidden: Its key does not allow this.
+            Overloaded: It calls too often.
+            Unavailable: The call could not be recorded.
+        """
+        rule = RULES[self._rpc]
+        visitor = self._visitor = await self._gate.visitor(self._context.invocation_metadata())
+        self._checked = time.monotonic()
+        if visitor is LOCAL:
+            return visitor.caller
+        if not visitor.scopes & rule.scopes:
+            raise Forbidden(
+                f"this key does not allow {self._rpc.rpartition('.')[2]}",
+                remedy=f"use a key with one of the scopes {', '.join(sorted(rule.scopes))}",
+            )
+        self._gate.take(visitor)
+        if rule.recorded:
+            self._gate.trail.check_room()
+        return visitor.caller
+
+    async def still_admitted(self) -> None:
+        """Between two messages of a stream: a key may expire or be revoked while it runs.
+
+        Raises:
+            Unauthenticated: It was.
+        """
+        if time.monotonic() - self._checked > REMEMBERED_S:
+            await self._gate.visitor(self._context.invocation_metadata())
+            self._checked = time.monotonic()
+
+    def about(self, message: Any) -> None:
+        """Take the analysis's id from a request or an answer that names one."""
+        named = getattr(message, "analysis_id", "") or getattr(getattr(message, "analysis", None), "analysis_id", "")
+        self._analysis_id = self._analysis_id or str(named)
+
+
+def _peer(context: Context) -> str:
+    """The address a call came from."""
+    peer: str = context.peer() or ""
+    if not peer.startswith("unix:"):
+        return peer
+    # Only our own HTTP side reaches the socket: its folder is this process's.
+    named = next((value for key, value in context.invocation_metadata() or () if key == CALLED_FROM), "")
+    return named if isinstance(named, str) else named.decode("latin-1")
+
+
+def _given(metadata: Any) -> str:
+    """The bearer token in a call's metadata; empty if there is none."""
+    value = next((value for key, value in metadata or () if key == "authorization"), "")
+    text = value.decode("latin-1") if isinstance(value, bytes) else value
+    return text[len(_SCHEME) :].strip() if text.lower().startswith(_SCHEME) else ""

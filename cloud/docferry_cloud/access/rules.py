@@ -1,0 +1,65 @@
+"""What a key must allow for each rpc, in one table. A method that is not in it cannot be called at all."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+class Scope(enum.StrEnum):
+    """What a key allows within its tenant.
+
+    SUBMIT hands documents in and changes them, READ sees results, DEVICE is what a kiosk needs: to hand in, to see
+    what became of it, and to be asked for pictures. ADMIN is everything but a device's own calls.
+    """
+
+    SUBMIT = "submit"
+    READ = "read"
+    DEVICE = "device"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Any one of `scopes` suffices; a call that is `recorded` stands in the audit log, a refused one always does."""
+
+    scopes: frozenset[Scope]
+    recorded: bool = True
+
+
+def _rule(*scopes: Scope, recorded: bool = True) -> Rule:
+    return Rule(frozenset(scopes), recorded)
+
+
+_ANALYSIS, _DEVICE, _SUBSCRIPTION = (
+    f"docferry.v1.{name}" for name in ("AnalysisService", "DeviceService", "SubscriptionService")
+)
+
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        f"{_ANALYSIS}.Submit": _rule(Scope.SUBMIT, Scope.DEVICE, Scope.ADMIN),
+        # Its Submit is recorded; the chunks of one file would bury everything else.
+        f"{_ANALYSIS}.Supply": _rule(Scope.SUBMIT, Scope.DEVICE, Scope.ADMIN, recorded=False),
+        f"{_ANALYSIS}.Get": _rule(Scope.READ, Scope.DEVICE, Scope.ADMIN),
+        f"{_ANALYSIS}.List": _rule(Scope.READ, Scope.ADMIN),
+        f"{_ANALYSIS}.Watch": _rule(Scope.READ, Scope.DEVICE, Scope.ADMIN),
+        f"{_ANALYSIS}.GetPart": _rule(Scope.READ, Scope.ADMIN),
+        f"{_ANALYSIS}.Ask": _rule(Scope.READ, Scope.ADMIN),
+        f"{_ANALYSIS}.Export": _rule(Scope.READ, Scope.ADMIN),
+        f"{_ANALYSIS}.Cancel": _rule(Scope.SUBMIT, Scope.ADMIN),
+        f"{_ANALYSIS}.Delete": _rule(Scope.SUBMIT, Scope.ADMIN),
+        f"{_ANALYSIS}.Correct": _rule(Scope.SUBMIT, Scope.ADMIN),
+        f"{_ANALYSIS}.RequestPart": _rule(Scope.SUBMIT, Scope.ADMIN),
+        f"{_DEVICE}.Enroll": _rule(Scope.DEVICE),
+        f"{_DEVICE}.Renew": _rule(Scope.DEVICE),
+        f"{_DEVICE}.GetConfiguration": _rule(Scope.DEVICE),
+        f"{_DEVICE}.Watch": _rule(Scope.DEVICE),
+        f"{_DEVICE}.Refuse": _rule(Scope.DEVICE),
+        f"{_SUBSCRIPTION}.Create": _rule(Scope.ADMIN),
+        f"{_SUBSCRIPTION}.List": _rule(Scope.ADMIN),
+        f"{_SUBSCRIPTION}.Delete": _rule(Scope.ADMIN),
+    }
+)
+"""By the rpc's full name."""
