@@ -186,7 +186,7 @@ class CloudSettings:
             )
         faces = (
             ("listen", self.host, self.behind_proxy),
-            ("http", self.http_host if self.http_port >= 0 else "127.0.0.1", self.http_behind_proxy),
+            ("http", self.http_host, self.http_behind_proxy),
         )
         for name, host, behind_proxy in faces:
             if not (is_loopback(host) or self.certificate or behind_proxy):

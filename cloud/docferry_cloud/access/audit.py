@@ -97,8 +97,8 @@ class Trail:
         """Write the last entries; an error is logged, as nothing else can be done about it now."""
         try:
             await self.flush()
-        except DocferryError as error:
-            log.exception("%d entries of the audit log are lost: %s", len(self._waiting), error)
+        except DocferryError:
+            log.exception("%d entries of the audit log are lost", len(self._waiting))
 
     def clear(self) -> None:
         """Delete entries older than they are kept."""

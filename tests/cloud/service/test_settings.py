@@ -33,6 +33,7 @@ def test_a_whole_file_is_read(tmp_path):
         [listen]
         host = "0.0.0.0"
         port = 7000
+        behind_proxy = true
         [data]
         directory = "{tmp_path}/data"
         [[tokens]]
@@ -57,8 +58,8 @@ def test_a_whole_file_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ('listen.host = "0.0.0.0"', "anyone could call"),
-        ('listen.host = "example.org"', "anyone could call"),
+        ('listen.host = "0.0.0.0"', "in the clear"),
+        ('listen.host = "example.org"', "in the clear"),
         ('tokens = [{token_sha256 = "abc", tenant = "a", device = "b"}]', "SHA-256"),
         (f'tokens = [{{token_sha256 = "{HASH}", tenant = "a"}}]', "device"),
         (f'tokens = [{{token_sha256 = "{HASH}", tenant = "a/b", device = "c"}}]', "tenant"),
@@ -78,7 +79,7 @@ def test_a_setting_that_cannot_work_is_refused_by_name(tmp_path, text, named):
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ('http.host = "0.0.0.0"', "anyone could call"),
+        ('http.host = "0.0.0.0"', "in the clear"),
         (f'http.host = "0.0.0.0"\n[[tokens]]\ntoken_sha256 = "{HASH}"\ntenant = "t"\ndevice = "d"', "in the clear"),
         ('http.origins = ["https://app.example.com/path"]', "http.origins"),
         ("http.port = -2", "http.port"),
