@@ -84,6 +84,9 @@ SETTINGS: tuple[Setting, ...] = (
         minimum=1,
         maximum=720,
     ),
+    Setting(
+        "metrics.port", 0, "Port of this machine for Prometheus, at /metrics; 0 for none", minimum=0, maximum=65535
+    ),
     Setting("webhooks.endpoints", [], "Webhooks: tables {url, secret, tenant}; secret as `whsec_...`"),
     Setting("webhooks.allow_private", False, "Let webhooks go to private and loopback addresses"),
 )
@@ -147,6 +150,7 @@ class CloudSettings:
     request_s: float = 86400.0
     webhooks: tuple[Webhook, ...] = ()
     allow_private: bool = False
+    metrics_port: int = 0
 
     def __post_init__(self) -> None:
         if not self.tokens and not is_loopback(self.host):
@@ -194,6 +198,7 @@ def cloud_settings(values: Mapping[str, Any]) -> CloudSettings:
             _webhook(place, table) for place, table in _tables("webhooks.endpoints", values["webhooks.endpoints"])
         ),
         allow_private=values["webhooks.allow_private"],
+        metrics_port=values["metrics.port"],
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import ipaddress
+import json
 import logging
 import random
 import socket
@@ -20,8 +21,10 @@ from datetime import UTC, datetime
 import httpx
 
 from docferry.errors import DocferryError, Unavailable
+from docferry.metrics import Metrics
 from docferry_cloud import webhook_format
 from docferry_cloud.database import Database
+from docferry_cloud.metrics import seconds_since_text
 from docferry_cloud.subscriptions import Delivery, Subscriptions
 from docferry_cloud.watch import EventFeed
 
@@ -119,6 +122,7 @@ class WebhookLoop:
         subscriptions: Subscriptions,
         feed: EventFeed,
         poster: Poster,
+        metrics: Metrics,
         schedule: tuple[float, ...] = webhook_format.RETRY_SECONDS,
         luck: Callable[[], float] = random.random,
     ) -> None:
@@ -126,6 +130,7 @@ class WebhookLoop:
         self._subscriptions = subscriptions
         self._feed = feed
         self._poster = poster
+        self._metrics = metrics
         self._schedule = schedule
         self._luck = luck
         self._gate = asyncio.Semaphore(_AT_ONCE)
@@ -171,6 +176,9 @@ class WebhookLoop:
     async def _attempt(self, delivery: Delivery) -> None:
         attempt = await self._poster.post(delivery)
         if attempt.received:
+            self._count("received")
+            lag_s = seconds_since_text(json.loads(delivery.body)["timestamp"])
+            self._metrics.observe("docferry_delivery_seconds", lag_s)
             await self._database.run(self._subscriptions.settle, delivery)
             return
         log.warning(
@@ -182,14 +190,20 @@ class WebhookLoop:
         )
         wait = webhook_format.next_wait(delivery.attempts + 1, self._schedule, attempt.retry_after, self._luck())
         if attempt.status == 410:
+            self._count("gone")
             await self._database.run(
                 self._subscriptions.disable, delivery.subscription_id, "the receiver answered 410 Gone"
             )
         elif wait is None:
+            self._count("gave_up")
             reason = f"gave up after {delivery.attempts + 1} attempts: {attempt.failure}"
             await self._database.run(self._subscriptions.disable, delivery.subscription_id, reason)
         else:
+            self._count("failed")
             await self._database.run(self._subscriptions.postpone, delivery, wait)
+
+    def _count(self, outcome: str) -> None:
+        self._metrics.count("docferry_delivery_attempts_total", outcome)
 
     async def _pause(self) -> float:
         wait = await self._database.run(self._subscriptions.next_wait)

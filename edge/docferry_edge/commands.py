@@ -203,9 +203,11 @@ def _read_one(file: Path, examine: Examiner) -> dict[str, Any]:
 
 
 async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], ready: Callable[[], None]) -> None:
+    from docferry.metrics import serve_metrics
     from docferry_edge.agent import Agent
     from docferry_edge.capture import Inbox
     from docferry_edge.frugality import Gauge
+    from docferry_edge.metrics import EdgeMetrics
     from docferry_edge.outbox import Outbox
     from docferry_edge.reader_process import ReaderProcess
     from docferry_edge.sensors import LinuxSensors
@@ -217,14 +219,25 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
     settings.inbox.mkdir(parents=True, exist_ok=True)
     settings.state.mkdir(parents=True, exist_ok=True)
     outbox = Outbox(settings.state, max_bytes=settings.max_bytes, min_free_bytes=settings.min_free_bytes)
+    page = None
     try:
+        desk = ReaderProcess(program, settings.limits)
+        seen = EdgeMetrics(outbox, lambda: desk.exchanged) if settings.metrics_port else None
+        if seen is not None:
+            page = serve_metrics(seen.metrics, settings.metrics_port)
+
+        def report_and_count(entry: Entry) -> None:
+            tell(entry, outbox)
+            if seen is not None:
+                seen.told(entry)
+
         async with Client.connect(settings.target, token=settings.token, ca=settings.ca) as client:
             agent = Agent(
                 outbox=outbox,
                 inbox=Inbox(settings.inbox, settings.settle_s),
-                desk=ReaderProcess(program, settings.limits),
+                desk=desk,
                 client=client,
-                report=lambda entry: tell(entry, outbox),
+                report=report_and_count,
                 ready=ready,
                 policies=settings.policies,
                 remove_captured=settings.remove_captured,
@@ -253,6 +266,8 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
             watch.camera.close()
         if listener is not None:
             listener.close()
+        if page is not None:
+            page.close()
         outbox.close()
 
 

@@ -36,6 +36,9 @@ SETTINGS: tuple[Setting, ...] = (
         minimum=0,
         maximum=8760,
     ),
+    Setting(
+        "metrics.port", 0, "Port of this machine for Prometheus, at /metrics; 0 for none", minimum=0, maximum=65535
+    ),
     Setting("cloud.target", "127.0.0.1:50051", "The cloud service, HOST:PORT"),
     Setting("cloud.token", "", "Bearer token of this device; sent only over TLS or to this machine"),
     Setting("cloud.ca", "", "PEM file of the CA that signed the service's certificate; switches TLS on"),
@@ -96,6 +99,7 @@ class EdgeSettings:
     remove_captured: bool
     camera: CameraSettings | None
     kiosk_port: int
+    metrics_port: int
     state: Path
     max_bytes: int
     min_free_bytes: int
@@ -125,6 +129,7 @@ def edge_settings(values: Mapping[str, Any]) -> EdgeSettings:
         remove_captured=after == "remove",
         camera=_camera(values),
         kiosk_port=values["kiosk.port"],
+        metrics_port=values["metrics.port"],
         state=Path(values["state.directory"]).expanduser(),
         max_bytes=values["state.max_mb"] << 20,
         min_free_bytes=values["state.min_free_mb"] << 20,
