@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from docferry.document import Page
 from docferry.errors import DocferryError, EngineError, UnreadableImage
+from docferry.logs import about
 from docferry.metrics import Metrics
 from docferry.packing import unpack_reading
 from docferry.status import status_of
@@ -23,6 +24,7 @@ from docferry_cloud.dialects import DatabaseAway
 from docferry_cloud.documents.files import count_pages
 from docferry_cloud.engine import Crop, Effort, Engine, PageInput
 from docferry_cloud.interpret import Interpretation, interpret
+from docferry_cloud.log_ids import ids_of
 from docferry_cloud.rows import NewVersion, WantRow
 from docferry_cloud.schema import WantState
 from docferry_cloud.store import Store
@@ -73,7 +75,9 @@ class Interpreter:
                 if claim.attempt == 1:
                     self._metrics.observe("docferry_queue_wait_seconds", claim.waited_s)
                 began = time.perf_counter()
-                outcome = self._run(claim)
+                with about(**ids_of(claim.analysis_id, claim.document_id, claim.tenant)):
+                    outcome = self._run(claim)
+                    log.info("interpretation %s, attempt %d", outcome, claim.attempt)
                 self._metrics.observe("docferry_interpret_seconds", time.perf_counter() - began, outcome)
 
     def _run(self, claim: Claim) -> str:

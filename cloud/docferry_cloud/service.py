@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from docferry.errors import Overloaded
+from docferry.logs import about
 from docferry.v1 import analysis_service_pb2 as pb
 from docferry.v1 import device_service_pb2 as device_pb
 from docferry.v1 import envelope_pb2
@@ -19,6 +20,7 @@ from docferry_cloud.correct import Correction, Corrections
 from docferry_cloud.database import wall_clock
 from docferry_cloud.device_watch import Wanted, WantFeed
 from docferry_cloud.listing import Listing, page
+from docferry_cloud.log_ids import ids_of
 from docferry_cloud.metrics import count_submission
 from docferry_cloud.rows import AnalysisRow, Caller
 from docferry_cloud.schema import State
@@ -88,8 +90,10 @@ class Service:
                 outcome = "new" if taken.new else "repeated"
                 if taken.new:
                     count_submission(self._metrics, new)
-                if taken.new and not new.announced:
-                    self._later(self._put_in_queue(taken.analysis_id))
+                with about(**ids_of(taken.analysis_id, new.document_id, caller.tenant)):
+                    log.info("accepted" if taken.new else "sent again")
+                    if taken.new and not new.announced:
+                        self._later(self._put_in_queue(taken.analysis_id))
                 return await self._database.run(self._store.get, caller.tenant, analysis_id=taken.analysis_id)
         finally:
             self._metrics.observe("docferry_submit_seconds", time.perf_counter() - began, outcome)

@@ -84,6 +84,8 @@ SETTINGS: tuple[Setting, ...] = (
         minimum=1,
         maximum=720,
     ),
+    Setting("log.format", "console", "Lines on standard error: console for people, json for machines"),
+    Setting("log.level", "info", "The least that is told: debug, info, warning or error"),
     Setting(
         "metrics.port", 0, "Port of this machine for Prometheus, at /metrics; 0 for none", minimum=0, maximum=65535
     ),
@@ -151,6 +153,8 @@ class CloudSettings:
     webhooks: tuple[Webhook, ...] = ()
     allow_private: bool = False
     metrics_port: int = 0
+    log_format: str = "console"
+    log_level: str = "info"
 
     def __post_init__(self) -> None:
         if not self.tokens and not is_loopback(self.host):
@@ -199,6 +203,8 @@ def cloud_settings(values: Mapping[str, Any]) -> CloudSettings:
         ),
         allow_private=values["webhooks.allow_private"],
         metrics_port=values["metrics.port"],
+        log_format=values["log.format"],
+        log_level=values["log.level"],
     )
 
 

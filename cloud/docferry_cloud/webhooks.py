@@ -21,9 +21,11 @@ from datetime import UTC, datetime
 import httpx
 
 from docferry.errors import DocferryError, Unavailable
+from docferry.logs import about
 from docferry.metrics import Metrics
 from docferry_cloud import webhook_format
 from docferry_cloud.database import Database
+from docferry_cloud.log_ids import ids_of
 from docferry_cloud.metrics import seconds_since_text
 from docferry_cloud.subscriptions import Delivery, Subscriptions
 from docferry_cloud.watch import EventFeed
@@ -174,11 +176,16 @@ class WebhookLoop:
             await self._attempt(delivery)
 
     async def _attempt(self, delivery: Delivery) -> None:
+        told = json.loads(delivery.body)
+        with about(**ids_of(told["data"]["analysis_id"], told["data"]["document_id"])):
+            await self._attempted(delivery, told["timestamp"])
+
+    async def _attempted(self, delivery: Delivery, timestamp: str) -> None:
         attempt = await self._poster.post(delivery)
         if attempt.received:
             self._count("received")
-            lag_s = seconds_since_text(json.loads(delivery.body)["timestamp"])
-            self._metrics.observe("docferry_delivery_seconds", lag_s)
+            log.info("webhook %s: received event %s", delivery.subscription_id, delivery.event_id)
+            self._metrics.observe("docferry_delivery_seconds", seconds_since_text(timestamp))
             await self._database.run(self._subscriptions.settle, delivery)
             return
         log.warning(

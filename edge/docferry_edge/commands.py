@@ -71,6 +71,7 @@ def read(
 @edge_app.command("run")
 def run(config: Config = None, json: Json = False) -> None:
     """Run the agent: watch the inbox, read, send, and print every answer."""
+    from docferry import logs
     from docferry.malloc import one_arena
     from docferry_edge.settings import SETTINGS, edge_settings
 
@@ -79,8 +80,8 @@ def run(config: Config = None, json: Json = False) -> None:
         if find_spec(module) is None:
             raise ModuleNotFoundError(f"No module named {module!r}", name=module)
     one_arena()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     settings = edge_settings(load(SETTINGS, config))
+    logs.configure(settings.log_format, settings.log_level)
 
     def tell(entry: Entry, outbox: Outbox) -> None:
         tree = entry_tree(entry, outbox)

@@ -36,6 +36,8 @@ SETTINGS: tuple[Setting, ...] = (
         minimum=0,
         maximum=8760,
     ),
+    Setting("log.format", "console", "Lines on standard error: console for people, json for machines"),
+    Setting("log.level", "info", "The least that is told: debug, info, warning or error"),
     Setting(
         "metrics.port", 0, "Port of this machine for Prometheus, at /metrics; 0 for none", minimum=0, maximum=65535
     ),
@@ -72,7 +74,7 @@ SETTINGS: tuple[Setting, ...] = (
 AGENT_MB = 200
 """What the agent itself may take besides its reader: 45 MB at rest, 75 with a camera, and the file it handles."""
 
-_FOR_THE_READER = ("read.", "route.", "send.")
+_FOR_THE_READER = ("read.", "route.", "send.", "log.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,8 @@ class EdgeSettings:
     camera: CameraSettings | None
     kiosk_port: int
     metrics_port: int
+    log_format: str
+    log_level: str
     state: Path
     max_bytes: int
     min_free_bytes: int
@@ -130,6 +134,8 @@ def edge_settings(values: Mapping[str, Any]) -> EdgeSettings:
         camera=_camera(values),
         kiosk_port=values["kiosk.port"],
         metrics_port=values["metrics.port"],
+        log_format=values["log.format"],
+        log_level=values["log.level"],
         state=Path(values["state.directory"]).expanduser(),
         max_bytes=values["state.max_mb"] << 20,
         min_free_bytes=values["state.min_free_mb"] << 20,
