@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from docferry.channel import LinkTimes
 from docferry.metrics import Metrics
+from docferry.tracing import Tell, Traces, open_traces, untold
 from docferry_cloud import webhook_format
 from docferry_cloud.blob_list import BlobList
 from docferry_cloud.blobs import Blobs, open_blobs
@@ -60,6 +61,12 @@ class Core:
     wants: WantList
     work: WorkList
     metrics: Metrics
+    traces: Traces | None
+
+    @property
+    def tell(self) -> Tell:
+        """Takes spans."""
+        return untold if self.traces is None else self.traces.tell
 
 
 def make_core(settings: CloudSettings) -> Core:
@@ -87,4 +94,5 @@ def make_core(settings: CloudSettings) -> Core:
         wants=WantList(database, log, request_s=settings.request_s),
         work=WorkList(database, log, owner),
         metrics=cloud_metrics(database),
+        traces=open_traces(settings.tracing_endpoint, "docferry-cloud"),
     )

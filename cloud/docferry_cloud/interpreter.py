@@ -15,6 +15,7 @@ from docferry.logs import about
 from docferry.metrics import Metrics
 from docferry.packing import unpack_reading
 from docferry.status import status_of
+from docferry.tracing import Span, Tell, now_ns, span_id, untold
 from docferry.v1 import analysis_pb2 as analysis_pb
 from docferry.v1 import envelope_pb2 as pb
 from docferry.wire import box_from_proto, document_to_proto
@@ -47,6 +48,7 @@ class Interpreter:
         patience_s: How long an analysis waits for pictures that the engine asks the device for; 0 asks for none.
         remember: Whether exactly the same content of a tenant is answered from what was read before.
         metrics: Of `docferry_cloud.metrics`.
+        tell: Takes spans.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Interpreter:
         *,
         remember: bool = False,
         metrics: Metrics,
+        tell: Tell = untold,
     ) -> None:
         self._store = store
         self._work = work
@@ -67,6 +70,7 @@ class Interpreter:
         self._patience_s = patience_s
         self._remember = remember
         self._metrics = metrics
+        self._tell = tell
 
     def run(self, analysis_id: str) -> None:
         """Claim, interpret and finish one analysis; whatever goes wrong with the document ends in FAILED."""
@@ -74,11 +78,23 @@ class Interpreter:
             if claim is not None:
                 if claim.attempt == 1:
                     self._metrics.observe("docferry_queue_wait_seconds", claim.waited_s)
-                began = time.perf_counter()
+                began, start_ns = time.perf_counter(), now_ns()
                 with about(**ids_of(claim.analysis_id, claim.document_id, claim.tenant)):
                     outcome = self._run(claim)
                     log.info("interpretation %s, attempt %d", outcome, claim.attempt)
                 self._metrics.observe("docferry_interpret_seconds", time.perf_counter() - began, outcome)
+                self._trace(claim, start_ns, outcome)
+
+    def _trace(self, claim: Claim, start_ns: int, outcome: str) -> None:
+        """Tell of the work and, if it ended the analysis, of the event that was stored with it."""
+        # Work may begin many times: the time sets one apart from the next.
+        key, end_ns, document_id = f"{claim.analysis_id}:{start_ns}", now_ns(), claim.document_id
+        submitted, failure = span_id("submit", claim.analysis_id), "FAILED" if outcome == "failed" else ""
+        told = {"attempt": claim.attempt, "outcome": outcome, "engine": self._engine.name}
+        self._tell(Span("interpret", document_id, key, start_ns, end_ns, submitted, failure, told))
+        if outcome in {"succeeded", "failed"}:
+            work = span_id("interpret", key)
+            self._tell(Span("publish", document_id, claim.analysis_id, end_ns, end_ns, work))
 
     def _run(self, claim: Claim) -> str:
         """Work on it; gives the outcome as `docferry_interpret_seconds` names it."""

@@ -163,6 +163,8 @@ class CloudServer:
         await self._worker.stop()
         if self._page is not None:
             await asyncio.to_thread(self._page.close)
+        if self._core.traces is not None:
+            await asyncio.to_thread(self._core.traces.close)
         await asyncio.to_thread(self._core.database.close)
         log.info("stopped")
 
@@ -193,6 +195,7 @@ class CloudServer:
                 feed=self._feed,
                 poster=poster,
                 metrics=self._core.metrics,
+                tell=None if self._core.traces is None else self._core.tell,
                 schedule=self._times.webhook_waits,
             ).run()
 

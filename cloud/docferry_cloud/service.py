@@ -11,6 +11,7 @@ from typing import Any
 
 from docferry.errors import Overloaded
 from docferry.logs import about
+from docferry.tracing import Span, now_ns, parent_of
 from docferry.v1 import analysis_service_pb2 as pb
 from docferry.v1 import device_service_pb2 as device_pb
 from docferry.v1 import envelope_pb2
@@ -58,6 +59,7 @@ class Service:
     ) -> None:
         self._database = core.database
         self._metrics = core.metrics
+        self._tell = core.tell
         self._log = core.log
         self._blobs = core.blobs
         self._blob_list = core.blob_list
@@ -80,8 +82,13 @@ class Service:
         """The server's clock, in microseconds."""
         return wall_clock()
 
-    async def submit(self, request: pb.SubmitRequest, caller: Caller) -> AnalysisRow:
-        """Take an envelope; on return it is durable and, if all of it is here, on its way into the queue."""
+    async def submit(self, request: pb.SubmitRequest, caller: Caller, traceparent: str = "") -> AnalysisRow:
+        """Take an envelope; on return it is durable and, if all of it is here, on its way into the queue.
+
+        Args:
+            traceparent: The caller's, of W3C's form; one of another trace than the document's is not followed.
+        """
+        start_ns = now_ns()
         began, outcome = time.perf_counter(), "refused"
         try:
             async with self._room():
@@ -90,6 +97,8 @@ class Service:
                 outcome = "new" if taken.new else "repeated"
                 if taken.new:
                     count_submission(self._metrics, new)
+                    parent = parent_of(traceparent, new.document_id)
+                    self._tell(Span("submit", new.document_id, taken.analysis_id, start_ns, now_ns(), parent))
                 with about(**ids_of(taken.analysis_id, new.document_id, caller.tenant)):
                     log.info("accepted" if taken.new else "sent again")
                     if taken.new and not new.announced:

@@ -106,7 +106,8 @@ class AnalysisServicer(_Authenticated, analysis_grpc.AnalysisServiceServicer):
     @answered
     async def Submit(self, request: pb.SubmitRequest, context: Context) -> pb.SubmitResponse:
         """Take an envelope."""
-        row = await self._service.submit(request, self._caller(context))
+        traceparent = dict(context.invocation_metadata() or ()).get("traceparent", "")
+        row = await self._service.submit(request, self._caller(context), str(traceparent))
         return pb.SubmitResponse(analysis=resources.analysis(row))
 
     @answered

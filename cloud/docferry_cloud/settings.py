@@ -84,6 +84,7 @@ SETTINGS: tuple[Setting, ...] = (
         minimum=1,
         maximum=720,
     ),
+    Setting("tracing.endpoint", "", "OTLP/HTTP collector, e.g. http://127.0.0.1:4318/v1/traces; empty traces nothing"),
     Setting("log.format", "console", "Lines on standard error: console for people, json for machines"),
     Setting("log.level", "info", "The least that is told: debug, info, warning or error"),
     Setting(
@@ -153,6 +154,7 @@ class CloudSettings:
     webhooks: tuple[Webhook, ...] = ()
     allow_private: bool = False
     metrics_port: int = 0
+    tracing_endpoint: str = ""
     log_format: str = "console"
     log_level: str = "info"
 
@@ -203,6 +205,7 @@ def cloud_settings(values: Mapping[str, Any]) -> CloudSettings:
         ),
         allow_private=values["webhooks.allow_private"],
         metrics_port=values["metrics.port"],
+        tracing_endpoint=values["tracing.endpoint"],
         log_format=values["log.format"],
         log_level=values["log.level"],
     )

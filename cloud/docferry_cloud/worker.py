@@ -112,6 +112,7 @@ class Worker:
                 settings.patience_s,
                 remember=settings.remember,
                 metrics=core.metrics,
+                tell=core.tell,
             ).run(analysis_id)
 
     async def _sweep(self) -> None:
@@ -183,6 +184,8 @@ async def work(
         await asyncio.to_thread(core.blob_threads.close)
         if page is not None:
             await asyncio.to_thread(page.close)
+        if core.traces is not None:
+            await asyncio.to_thread(core.traces.close)
         await asyncio.to_thread(core.database.close)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)

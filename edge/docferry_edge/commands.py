@@ -205,6 +205,7 @@ def _read_one(file: Path, examine: Examiner) -> dict[str, Any]:
 
 async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], ready: Callable[[], None]) -> None:
     from docferry.metrics import serve_metrics
+    from docferry.tracing import open_traces
     from docferry_edge.agent import Agent
     from docferry_edge.capture import Inbox
     from docferry_edge.frugality import Gauge
@@ -220,8 +221,9 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
     settings.inbox.mkdir(parents=True, exist_ok=True)
     settings.state.mkdir(parents=True, exist_ok=True)
     outbox = Outbox(settings.state, max_bytes=settings.max_bytes, min_free_bytes=settings.min_free_bytes)
-    page = None
+    page, traces = None, None
     try:
+        traces = open_traces(settings.tracing_endpoint, "docferry-edge")
         desk = ReaderProcess(program, settings.limits)
         seen = EdgeMetrics(outbox, lambda: desk.exchanged) if settings.metrics_port else None
         if seen is not None:
@@ -248,6 +250,7 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
                 look_pause_s=camera.pause_s if camera is not None else 0.0,
                 pictures=settings.pictures,
                 keep_s=settings.keep_s,
+                spans=traces.tell if traces is not None else None,
             )
             task = asyncio.ensure_future(_together(agent, hub, listener))
             loop = asyncio.get_running_loop()
@@ -269,6 +272,8 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
             listener.close()
         if page is not None:
             page.close()
+        if traces is not None:
+            traces.close()
         outbox.close()
 
 

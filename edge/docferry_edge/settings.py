@@ -36,6 +36,7 @@ SETTINGS: tuple[Setting, ...] = (
         minimum=0,
         maximum=8760,
     ),
+    Setting("tracing.endpoint", "", "OTLP/HTTP collector, e.g. http://127.0.0.1:4318/v1/traces; empty traces nothing"),
     Setting("log.format", "console", "Lines on standard error: console for people, json for machines"),
     Setting("log.level", "info", "The least that is told: debug, info, warning or error"),
     Setting(
@@ -102,6 +103,7 @@ class EdgeSettings:
     camera: CameraSettings | None
     kiosk_port: int
     metrics_port: int
+    tracing_endpoint: str
     log_format: str
     log_level: str
     state: Path
@@ -134,6 +136,7 @@ def edge_settings(values: Mapping[str, Any]) -> EdgeSettings:
         camera=_camera(values),
         kiosk_port=values["kiosk.port"],
         metrics_port=values["metrics.port"],
+        tracing_endpoint=values["tracing.endpoint"],
         log_format=values["log.format"],
         log_level=values["log.level"],
         state=Path(values["state.directory"]).expanduser(),

@@ -1,4 +1,4 @@
-"""Logs: one line an event, for people or as JSON, with the ids of what is being worked on; never content, never secrets.
+"""Logs: one line an event, for people or as JSON, with the ids of what is worked on; never content, never secrets.
 
 Everything that is logged by the standard `logging` goes through here. `about` says what the lines that follow in this
 task or thread are about; the ids are added to each of them, whoever wrote it.

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -81,13 +83,15 @@ class Traces:
     """Sends spans to a collector, in the background; if it is away spans are lost and nothing else.
 
     Args:
-        provider: An `opentelemetry.sdk.trace.TracerProvider` made with `GivenIds`.
+        provider: Makes an `opentelemetry.sdk.trace.TracerProvider` that takes its ids from what it is given; called
+            for the first span, as it starts a thread.
     """
 
-    def __init__(self, provider: Any, ids: GivenIds) -> None:
-        self._provider = provider
-        self._ids = ids
-        self._tracer = provider.get_tracer("docferry")
+    def __init__(self, provider: Callable[[GivenIds], Any]) -> None:
+        self._make = provider
+        self._ids = GivenIds()
+        self._guard = threading.Lock()
+        self._provider: Any = None
 
     def tell(self, span: Span) -> None:
         """Send a span."""
@@ -102,8 +106,10 @@ class Traces:
             flags = trace.TraceFlags(trace.TraceFlags.SAMPLED)
             came_from = trace.SpanContext(number, int(span.parent, 16), is_remote=True, trace_flags=flags)
             parent = trace.set_span_in_context(trace.NonRecordingSpan(came_from))
+        with self._guard:
+            self._provider = self._provider or self._make(self._ids)
         self._ids.give(number, int(span_id(span.step, span.key), 16))
-        made = self._tracer.start_span(
+        made = self._provider.get_tracer("docferry").start_span(
             span.step, context=parent, attributes=dict(span.attributes), start_time=span.start_ns
         )
         if span.failure:
@@ -112,16 +118,15 @@ class Traces:
 
     def close(self) -> None:
         """Send what is left, for at most some seconds, and stop."""
-        self._provider.force_flush(_CLOSING_MS)
-        self._provider.shutdown()
+        if self._provider is not None:
+            self._provider.force_flush(_CLOSING_MS)
+            self._provider.shutdown()
 
 
 class GivenIds:
     """An OpenTelemetry id generator that gives what it was given last in the same thread."""
 
     def __init__(self) -> None:
-        import threading
-
         self._given = threading.local()
 
     def give(self, trace: int, span: int) -> None:
@@ -159,23 +164,26 @@ def open_traces(endpoint: str, service: str) -> Traces | None:
             remedy="give the collector's URL, e.g. http://127.0.0.1:4318/v1/traces, or leave it empty",
             setting="tracing.endpoint",
         )
-    try:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.resources import Resource
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
-        from opentelemetry.sdk.trace.sampling import ALWAYS_ON
-    except ModuleNotFoundError as error:
+    if find_spec("opentelemetry") is None:
         raise ConfigurationError(
             "tracing.endpoint is set, but OpenTelemetry is not installed",
             remedy="pip install 'docferry[tracing]'",
             setting="tracing.endpoint",
-        ) from error
-    ids: Any = GivenIds()
+        )
+    return Traces(lambda ids: _provider(endpoint, service, ids))
+
+
+def _provider(endpoint: str, service: str, ids: Any) -> Any:
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+
     resource = Resource.create({"service.name": service})
     provider = TracerProvider(sampler=ALWAYS_ON, resource=resource, id_generator=ids, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint)))
-    return Traces(provider, ids)
+    return provider
 
 
 def now_ns() -> int:

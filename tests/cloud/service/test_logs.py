@@ -67,7 +67,7 @@ async def test_an_engine_that_quotes_the_document_in_its_error_does_not_bring_it
     def quote(page, _cancelled):
         text = page.reading.regions[0].lines[0].text
         try:
-            raise KeyError(text)
+            {}[text]
         except KeyError as error:
             raise ValueError(f"cannot parse {text!r}") from error
 
@@ -84,10 +84,8 @@ async def test_an_engine_that_quotes_the_document_in_its_error_does_not_bring_it
 
 
 def test_what_our_own_errors_say_is_told(captured):
-    try:
-        raise EngineError("the table model is missing", remedy="pull it")
-    except EngineError:
-        logging.getLogger("somewhere").exception("no table")
+    error = EngineError("the table model is missing", remedy="pull it")
+    logging.getLogger("somewhere").error("no table", exc_info=error)
     (line,) = captured()
     assert line["exception"].endswith("docferry.errors.EngineError: the table model is missing (pull it)")
     assert (line["event"], line["logger"]) == ("no table", "somewhere")
