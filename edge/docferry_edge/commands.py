@@ -11,6 +11,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,11 +25,13 @@ from docferry.settings import load
 from docferry.v1 import analysis_pb2, analysis_service_pb2, envelope_pb2
 
 if TYPE_CHECKING:
+    from docferry.tracing import Tell
     from docferry_edge.agent import Agent
     from docferry_edge.camera import Watch
     from docferry_edge.entry import Entry
     from docferry_edge.kiosk.hub import Hub
     from docferry_edge.outbox import Outbox
+    from docferry_edge.reader_process import ReaderProcess
     from docferry_edge.settings import CameraSettings, EdgeSettings
     from docferry_edge.work import Examiner
 
@@ -204,12 +207,9 @@ def _read_one(file: Path, examine: Examiner) -> dict[str, Any]:
 
 
 async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], ready: Callable[[], None]) -> None:
-    from docferry.metrics import serve_metrics
-    from docferry.tracing import open_traces
     from docferry_edge.agent import Agent
     from docferry_edge.capture import Inbox
     from docferry_edge.frugality import Gauge
-    from docferry_edge.metrics import EdgeMetrics
     from docferry_edge.outbox import Outbox
     from docferry_edge.reader_process import ReaderProcess
     from docferry_edge.sensors import LinuxSensors
@@ -221,18 +221,14 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
     settings.inbox.mkdir(parents=True, exist_ok=True)
     settings.state.mkdir(parents=True, exist_ok=True)
     outbox = Outbox(settings.state, max_bytes=settings.max_bytes, min_free_bytes=settings.min_free_bytes)
-    page, traces = None, None
+    desk = ReaderProcess(program, settings.limits)
+    seen = ExitStack()
     try:
-        traces = open_traces(settings.tracing_endpoint, "docferry-edge")
-        desk = ReaderProcess(program, settings.limits)
-        seen = EdgeMetrics(outbox, lambda: desk.exchanged) if settings.metrics_port else None
-        if seen is not None:
-            page = serve_metrics(seen.metrics, settings.metrics_port)
+        count, spans = _seen(settings, outbox, desk, seen)
 
         def report_and_count(entry: Entry) -> None:
             tell(entry, outbox)
-            if seen is not None:
-                seen.told(entry)
+            count(entry)
 
         async with Client.connect(settings.target, token=settings.token, ca=settings.ca) as client:
             agent = Agent(
@@ -250,7 +246,7 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
                 look_pause_s=camera.pause_s if camera is not None else 0.0,
                 pictures=settings.pictures,
                 keep_s=settings.keep_s,
-                spans=traces.tell if traces is not None else None,
+                spans=spans,
             )
             task = asyncio.ensure_future(_together(agent, hub, listener))
             loop = asyncio.get_running_loop()
@@ -270,11 +266,31 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
             watch.camera.close()
         if listener is not None:
             listener.close()
-        if page is not None:
-            page.close()
-        if traces is not None:
-            traces.close()
+        seen.close()
         outbox.close()
+
+
+def _seen(
+    settings: EdgeSettings, outbox: Outbox, desk: ReaderProcess, closing: ExitStack
+) -> tuple[Callable[[Entry], None], Tell | None]:
+    """What counts reported documents and what takes spans, as far as the settings ask for them.
+
+    Raises:
+        ConfigurationError: The port is taken, or the collector's URL is none.
+    """
+    from docferry.metrics import serve_metrics
+    from docferry.tracing import open_traces
+    from docferry_edge.metrics import EdgeMetrics
+
+    traces = open_traces(settings.tracing_endpoint, "docferry-edge")
+    if traces is not None:
+        closing.callback(traces.close)
+    spans = traces.tell if traces is not None else None
+    if not settings.metrics_port:
+        return lambda _: None, spans
+    counted = EdgeMetrics(outbox, lambda: desk.exchanged)
+    closing.callback(serve_metrics(counted.metrics, settings.metrics_port).close)
+    return counted.told, spans
 
 
 def _watch(camera: CameraSettings, hub: Hub | None) -> Watch:
