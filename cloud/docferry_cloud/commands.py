@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import sys
 from collections.abc import Callable
@@ -69,11 +68,12 @@ cloud_app.command("audit")(audit)
 
 def _prepared(config: Path | None, *, json: bool) -> tuple[CloudSettings, Callable[..., None], Callable[[], Engine]]:
     """The settings, how to say something, and the engine's factory."""
+    from docferry import logs
     from docferry.model_store import default_store
     from docferry_cloud.settings import SETTINGS, cloud_settings
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     settings = cloud_settings(load(SETTINGS, config))
+    logs.configure(settings.log_format, settings.log_level)
 
     def say(status: str, **values: str) -> None:
         if json:

@@ -6,11 +6,14 @@ import uuid
 from dataclasses import dataclass, field
 
 from docferry.channel import LinkTimes
+from docferry.metrics import Metrics
+from docferry.tracing import Tell, Traces, open_traces, untold
 from docferry_cloud import webhook_format
 from docferry_cloud.blob_list import BlobList
 from docferry_cloud.blobs import Blobs, open_blobs
 from docferry_cloud.database import Database
 from docferry_cloud.event_log import EventLog
+from docferry_cloud.metrics import cloud_metrics
 from docferry_cloud.retention import Retention
 from docferry_cloud.rows import Limits
 from docferry_cloud.settings import CloudSettings
@@ -57,6 +60,13 @@ class Core:
     retention: Retention
     wants: WantList
     work: WorkList
+    metrics: Metrics
+    traces: Traces | None
+
+    @property
+    def tell(self) -> Tell:
+        """Takes spans."""
+        return untold if self.traces is None else self.traces.tell
 
 
 def make_core(settings: CloudSettings) -> Core:
@@ -89,4 +99,6 @@ def make_core(settings: CloudSettings) -> Core:
         retention=Retention(database, log, settings.retention_days),
         wants=WantList(database, log, request_s=settings.request_s),
         work=WorkList(database, log, owner),
+        metrics=cloud_metrics(database),
+        traces=open_traces(settings.tracing_endpoint, "docferry-cloud"),
     )

@@ -11,8 +11,11 @@ from dataclasses import replace
 
 from docferry.document import Page
 from docferry.errors import DocferryError, EngineError, UnreadableImage
+from docferry.logs import about
+from docferry.metrics import Metrics
 from docferry.packing import unpack_reading
 from docferry.status import status_of
+from docferry.tracing import Span, Tell, now_ns, span_id, untold
 from docferry.v1 import analysis_pb2 as analysis_pb
 from docferry.v1 import envelope_pb2 as pb
 from docferry.wire import box_from_proto, document_to_proto
@@ -22,6 +25,7 @@ from docferry_cloud.dialects import DatabaseAway
 from docferry_cloud.documents.files import count_pages
 from docferry_cloud.engine import Crop, Effort, Engine, PageInput
 from docferry_cloud.interpret import Interpretation, interpret
+from docferry_cloud.log_ids import ids_of
 from docferry_cloud.rows import NewVersion, WantRow
 from docferry_cloud.schema import WantState
 from docferry_cloud.store import Store
@@ -43,6 +47,8 @@ class Interpreter:
         stopping: Set when the service shuts down; work then stops and is given back.
         patience_s: How long an analysis waits for pictures that the engine asks the device for; 0 asks for none.
         remember: Whether exactly the same content of a tenant is answered from what was read before.
+        metrics: Of `docferry_cloud.metrics`.
+        tell: Takes spans.
     """
 
     def __init__(
@@ -54,6 +60,8 @@ class Interpreter:
         patience_s: float = 0.0,
         *,
         remember: bool = False,
+        metrics: Metrics,
+        tell: Tell = untold,
     ) -> None:
         self._store = store
         self._work = work
@@ -61,28 +69,50 @@ class Interpreter:
         self._stopping = stopping
         self._patience_s = patience_s
         self._remember = remember
+        self._metrics = metrics
+        self._tell = tell
 
     def run(self, analysis_id: str) -> None:
         """Claim, interpret and finish one analysis; whatever goes wrong with the document ends in FAILED."""
         with self._work.claimed(analysis_id) as claim:
             if claim is not None:
-                self._run(claim)
+                if claim.attempt == 1:
+                    self._metrics.observe("docferry_queue_wait_seconds", claim.waited_s)
+                began, start_ns = time.perf_counter(), now_ns()
+                with about(**ids_of(claim.analysis_id, claim.document_id, claim.tenant)):
+                    outcome = self._run(claim)
+                    log.info("interpretation %s, attempt %d", outcome, claim.attempt)
+                self._metrics.observe("docferry_interpret_seconds", time.perf_counter() - began, outcome)
+                self._trace(claim, start_ns, outcome)
 
-    def _run(self, claim: Claim) -> None:
+    def _trace(self, claim: Claim, start_ns: int, outcome: str) -> None:
+        """Tell of the work and, if it ended the analysis, of the event that was stored with it."""
+        # Work may begin many times: the time sets one apart from the next.
+        key, end_ns, document_id = f"{claim.analysis_id}:{start_ns}", now_ns(), claim.document_id
+        submitted, failure = span_id("submit", claim.analysis_id), "FAILED" if outcome == "failed" else ""
+        told = {"attempt": claim.attempt, "outcome": outcome, "engine": self._engine.name}
+        self._tell(Span("interpret", document_id, key, start_ns, end_ns, submitted, failure, told))
+        if outcome in {"succeeded", "failed"}:
+            work = span_id("interpret", key)
+            self._tell(Span("publish", document_id, claim.analysis_id, end_ns, end_ns, work))
+
+    def _run(self, claim: Claim) -> str:
+        """Work on it; gives the outcome as `docferry_interpret_seconds` names it."""
         try:
             stored = self._store.envelope(claim.analysis_id)
-            if stored is not None:  # not deleted meanwhile
-                self._interpret(claim, *stored)
+            # None: deleted meanwhile.
+            return "released" if stored is None else self._interpret(claim, *stored)
         except (DatabaseAway, StoreAway):
             # Neither says anything of the document. If not even this can be stored, the sweeper sets it free.
             self._work.release(claim.analysis_id, wait_s=_STORE_WAIT_S, counts=False)
+            return "released"
         except DocferryError as error:
-            self._settle(claim, error)
+            return self._settle(claim, error)
         # An engine's libraries raise anything; the document has failed, the service has not.
         except Exception as error:
             reference = str(uuid.uuid4())
             log.exception("analysis %s failed, error %s", claim.analysis_id, reference)
-            self._settle(
+            return self._settle(
                 claim,
                 EngineError(
                     f"the engine failed on this document: {type(error).__name__}",
@@ -91,7 +121,7 @@ class Interpreter:
                 ),
             )
 
-    def _interpret(self, claim: Claim, body: bytes, supplied: Mapping[str, bytes]) -> None:
+    def _interpret(self, claim: Claim, body: bytes, supplied: Mapping[str, bytes]) -> str:
         analysis_id = claim.analysis_id
         asked = self._store.asked(analysis_id)
         waited_for = [want for want in asked if want.blocking]
@@ -100,17 +130,18 @@ class Interpreter:
             # The engine would say again what it said before.
             before = self._store.newest(analysis_id)
             if before is not None and before.engine == self._engine.name:
-                self._work.finish(analysis_id, NewVersion(before.engine, with_notices(before.interpretation, notices)))
-                return
+                same = NewVersion(before.engine, with_notices(before.interpretation, notices))
+                return self._finished(analysis_id, same)
         envelope = pb.Envelope.FromString(body)
         # What a device was asked for is no part of what it sent: such an answer is its own analysis's alone.
         key = content_key(envelope, self._engine.name) if self._remember and not asked else None
         known = None if key is None else self._work.read_before(analysis_id, key, self._engine.name)
+        if key is not None:
+            self._metrics.count("docferry_cache_lookups_total", "miss" if known is None else "hit")
         if known is not None:
             read_in, interpretation = known
             answer = with_notices(interpretation, [said_before(read_in)])
-            self._work.finish(analysis_id, NewVersion(self._engine.name, answer))
-            return
+            return self._finished(analysis_id, NewVersion(self._engine.name, answer))
         envelope.parts.extend(part_of(want) for want in asked if want.state is WantState.SUPPLIED)
         # One round of asking: an engine that is never content must not keep a document for ever.
         can_ask = self._patience_s > 0 and not waited_for
@@ -120,18 +151,20 @@ class Interpreter:
         if can_ask and result.wants:
             notice = _asking(len(result.wants), self._patience_s)
             version = NewVersion(self._engine.name, interpretation_bytes(result, [notice]))
-            self._work.ask(analysis_id, version, result.wants, self._patience_s)
-        else:
-            version = NewVersion(self._engine.name, interpretation_bytes(result, notices))
-            self._work.finish(analysis_id, version, key)
+            return "asked" if self._work.ask(analysis_id, version, result.wants, self._patience_s) else "released"
+        return self._finished(analysis_id, NewVersion(self._engine.name, interpretation_bytes(result, notices)), key)
 
-    def _settle(self, claim: Claim, error: DocferryError) -> None:
+    def _finished(self, analysis_id: str, version: NewVersion, key: bytes | None = None) -> str:
+        return "succeeded" if self._work.finish(analysis_id, version, key) else "released"
+
+    def _settle(self, claim: Claim, error: DocferryError) -> str:
         if self._stopping.is_set():
             self._work.release(claim.analysis_id, counts=False)
         elif error.retryable and claim.attempt < MAX_ATTEMPTS:
             self._work.release(claim.analysis_id, wait_s=_RETRY_WAIT_S * claim.attempt, counts=True)
         else:
-            self._work.fail(claim.analysis_id, status_of(error))
+            return "failed" if self._work.fail(claim.analysis_id, status_of(error)) else "released"
+        return "released"
 
     def _cancelled(self, analysis_id: str) -> Callable[[], bool]:
         """A question the engine may ask often: the answer is looked up at most every 250 ms."""

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from docferry_cloud.schema import State, WantState
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls."""
+    """Who calls.
+
+    Attributes:
+        traceparent: The trace the call says it belongs to, of W3C's form; one of another trace than the document's is
+            not followed.
+    """
 
     tenant: str
     device: str
+    traceparent: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from grpc_health.v1.health import aio as health_aio  # type: ignore[import-untyp
 
 from docferry.channel import is_loopback, server_options
 from docferry.errors import ConfigurationError, DocferryError
+from docferry.metrics import Metrics, MetricsPage, serve_metrics
 from docferry.v1 import (
     analysis_service_pb2,
     analysis_service_pb2_grpc,
@@ -102,7 +103,7 @@ class CloudServer:
         self._core = core = make_core(settings)
         self._worker = Worker(core, settings, engine_factory=engine_factory, times=self._times)
         self._subscriptions = Subscriptions(core.database)
-        self._feed = EventFeed(core.database, core.log, self._times.watch)
+        self._feed = EventFeed(core.database, core.log, self._times.watch, metrics=core.metrics)
         self._want_feed = WantFeed(core.database, core.wants, self._feed, self._times.watch)
         self._service = Service(
             core,
@@ -121,6 +122,12 @@ class CloudServer:
         self._gateway: Gateway | None = None
         self._up: asyncio.Task[None] | None = None
         self._loops: list[asyncio.Task[None]] = []
+        self._page: MetricsPage | None = None
+
+    @property
+    def metrics(self) -> Metrics:
+        """What this process measures of itself."""
+        return self._core.metrics
 
     async def start(self) -> str:
         """Take calls; gives the address. The engine and the worker come up afterwards, health says when.
@@ -134,6 +141,8 @@ class CloudServer:
         await database.run(self._subscriptions.configure, self._settings.webhooks)
         await self._feed.open()
         await self._set_health(serving=False)
+        if self._settings.metrics_port:
+            self._page = serve_metrics(self._core.metrics, self._settings.metrics_port)
         self._server = self._build()
         address = self._bind(self._server)
         self._gateway = _gateway(self._settings, self._times, self._server)
@@ -182,6 +191,10 @@ class CloudServer:
         await end(self._loops)
         await self._trail.close()
         await self._worker.stop()
+        if self._page is not None:
+            await asyncio.to_thread(self._page.close)
+        if self._core.traces is not None:
+            await asyncio.to_thread(self._core.traces.close)
         await asyncio.to_thread(self._core.database.close)
         log.info("stopped")
 
@@ -221,10 +234,13 @@ class CloudServer:
                 subscriptions=self._subscriptions,
                 feed=self._feed,
                 poster=poster,
+                metrics=self._core.metrics,
+                tell=None if self._core.traces is None else self._core.tell,
                 schedule=self._times.webhook_waits,
             ).run()
 
     async def _set_health(self, *, serving: bool) -> None:
+        self._core.metrics.set("docferry_healthy", serving)
         answer = health_pb2.HealthCheckResponse
         for name in ("", *SERVICES):
             await self._health.set(name, answer.SERVING if serving else answer.NOT_SERVING)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
 from docferry.errors import Overloaded
+from docferry.logs import about
+from docferry.tracing import Span, now_ns, parent_of
 from docferry.v1 import analysis_service_pb2 as pb
 from docferry.v1 import device_service_pb2 as device_pb
 from docferry.v1 import envelope_pb2
@@ -18,6 +21,8 @@ from docferry_cloud.correct import Correction, Corrections
 from docferry_cloud.database import wall_clock
 from docferry_cloud.device_watch import Wanted, WantFeed
 from docferry_cloud.listing import Listing, page
+from docferry_cloud.log_ids import ids_of
+from docferry_cloud.metrics import count_submission
 from docferry_cloud.rows import AnalysisRow, Caller
 from docferry_cloud.schema import State
 from docferry_cloud.subscriptions import SubscriptionRow, Subscriptions
@@ -53,6 +58,8 @@ class Service:
         again: Callable[[str], bool],
     ) -> None:
         self._database = core.database
+        self._metrics = core.metrics
+        self._tell = core.tell
         self._log = core.log
         self._blobs = core.blobs
         self._blob_list = core.blob_list
@@ -77,12 +84,24 @@ class Service:
 
     async def submit(self, request: pb.SubmitRequest, caller: Caller) -> AnalysisRow:
         """Take an envelope; on return it is durable and, if all of it is here, on its way into the queue."""
-        async with self._room():
-            new = await self._database.run(intake.submission, request, caller)
-            taken = await self._together.take(new)
-            if taken.new and not new.announced:
-                self._later(self._put_in_queue(taken.analysis_id))
-            return await self._database.run(self._store.get, caller.tenant, analysis_id=taken.analysis_id)
+        start_ns = now_ns()
+        began, outcome = time.perf_counter(), "refused"
+        try:
+            async with self._room():
+                new = await self._database.run(intake.submission, request, caller)
+                taken = await self._together.take(new)
+                outcome = "new" if taken.new else "repeated"
+                if taken.new:
+                    count_submission(self._metrics, new)
+                    parent = parent_of(caller.traceparent, new.document_id)
+                    self._tell(Span("submit", new.document_id, taken.analysis_id, start_ns, now_ns(), parent))
+                with about(**ids_of(taken.analysis_id, new.document_id, caller.tenant)):
+                    log.info("accepted" if taken.new else "sent again")
+                    if taken.new and not new.announced:
+                        self._later(self._put_in_queue(taken.analysis_id))
+                return await self._database.run(self._store.get, caller.tenant, analysis_id=taken.analysis_id)
+        finally:
+            self._metrics.observe("docferry_submit_seconds", time.perf_counter() - began, outcome)
 
     async def supply(self, request: pb.SupplyRequest, caller: Caller) -> Progress:
         """Take the next bytes of a part."""
@@ -90,6 +109,7 @@ class Service:
         check_chunk(chunk)
         async with self._room():
             progress = await self._database.run(supply, self._database, self._log, chunk, caller)
+        self._metrics.count("docferry_sent_bytes_total", "supply", by=chunk.message_bytes)
         if progress.completed:
             self._later(self._go_on(chunk.analysis_id))
         return progress

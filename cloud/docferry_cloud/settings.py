@@ -103,6 +103,12 @@ SETTINGS: tuple[Setting, ...] = (
         minimum=1,
         maximum=720,
     ),
+    Setting("tracing.endpoint", "", "OTLP/HTTP collector, e.g. http://127.0.0.1:4318/v1/traces; empty traces nothing"),
+    Setting("log.format", "console", "Lines on standard error: console for people, json for machines"),
+    Setting("log.level", "info", "The least that is told: debug, info, warning or error"),
+    Setting(
+        "metrics.port", 0, "Port of this machine for Prometheus, at /metrics; 0 for none", minimum=0, maximum=65535
+    ),
     Setting("webhooks.endpoints", [], "Webhooks: tables {url, secret, tenant}; secret as `whsec_...`"),
     Setting("webhooks.allow_private", False, "Let webhooks go to private and loopback addresses"),
 )
@@ -178,6 +184,10 @@ class CloudSettings:
     request_s: float = 86400.0
     webhooks: tuple[Webhook, ...] = ()
     allow_private: bool = False
+    metrics_port: int = 0
+    tracing_endpoint: str = ""
+    log_format: str = "console"
+    log_level: str = "info"
 
     def __post_init__(self) -> None:
         if (self.certificate is None) != (self.key is None):
@@ -247,6 +257,10 @@ def cloud_settings(values: Mapping[str, Any]) -> CloudSettings:
             _webhook(place, table) for place, table in _tables("webhooks.endpoints", values["webhooks.endpoints"])
         ),
         allow_private=values["webhooks.allow_private"],
+        metrics_port=values["metrics.port"],
+        tracing_endpoint=values["tracing.endpoint"],
+        log_format=values["log.format"],
+        log_level=values["log.level"],
     )
 
 

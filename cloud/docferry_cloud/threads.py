@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
@@ -20,7 +21,9 @@ class Threads:
     async def run(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call a blocking function on one of the threads; a call still queued is dropped with its caller."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._executor, lambda: function(*args, **kwargs))
+        # What is logged there is about the same analysis.
+        context = contextvars.copy_context()
+        return await loop.run_in_executor(self._executor, lambda: context.run(function, *args, **kwargs))
 
     def close(self) -> None:
         """Wait for what runs, drop what is queued, end the threads."""

@@ -12,8 +12,10 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from docferry.errors import HistoryGone, InputError, Overloaded
+from docferry.metrics import Metrics
 from docferry_cloud.database import Database
 from docferry_cloud.event_log import EventLog, EventRow
+from docferry_cloud.metrics import seconds_since
 
 log = logging.getLogger(__name__)
 
@@ -49,15 +51,23 @@ class EventFeed:
 
     Args:
         max_watchers: Of one tenant at once.
+        metrics: Of `docferry_cloud.metrics`.
     """
 
     def __init__(
-        self, database: Database, log: EventLog, times: WatchTimes | None = None, max_watchers: int = 64
+        self,
+        database: Database,
+        log: EventLog,
+        times: WatchTimes | None = None,
+        max_watchers: int = 64,
+        *,
+        metrics: Metrics,
     ) -> None:
         self._database = database
         self._log = log
         self._times = times or WatchTimes()
         self._max_watchers = max_watchers
+        self._metrics = metrics
         self._watchers: dict[str, int] = {}
         self._log_id = ""
         self._latest = 0
@@ -139,6 +149,7 @@ class EventFeed:
         if self._watchers.get(tenant, 0) >= self._max_watchers:
             raise Overloaded(f"{self._max_watchers} watchers are connected already", retry_after=30)
         self._watchers[tenant] = self._watchers.get(tenant, 0) + 1
+        self._metrics.set("docferry_watchers", self._watching)
         try:
             async with aclosing(self._follow(tenant, cursor, analysis_id)) as items:
                 async for item in items:
@@ -147,6 +158,11 @@ class EventFeed:
             self._watchers[tenant] -= 1
             if not self._watchers[tenant]:
                 del self._watchers[tenant]
+            self._metrics.set("docferry_watchers", self._watching)
+
+    @property
+    def _watching(self) -> int:
+        return sum(self._watchers.values())
 
     async def _follow(self, tenant: str, cursor: int, analysis_id: str) -> AsyncGenerator[Told | Beat, None]:
         ends = time.monotonic() + self._times.max_age
@@ -155,6 +171,9 @@ class EventFeed:
             while cursor < latest:
                 rows = await self._database.run(self._log.read, tenant, cursor, latest, _BATCH, analysis_id)
                 for row in rows:
+                    # Before the first beat it is the past that is told.
+                    if beat_due:
+                        self._metrics.observe("docferry_event_lag_seconds", seconds_since(row.create_time))
                     yield Told(row, self.token(row.sequence))
                     cursor = row.sequence
                 if rows:

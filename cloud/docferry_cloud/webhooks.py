@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import ipaddress
+import json
 import logging
 import random
 import socket
@@ -20,8 +21,13 @@ from datetime import UTC, datetime
 import httpx
 
 from docferry.errors import DocferryError, Unavailable
+from docferry.logs import about
+from docferry.metrics import Metrics
+from docferry.tracing import Span, Tell, now_ns, span_id, traceparent
 from docferry_cloud import webhook_format
 from docferry_cloud.database import Database
+from docferry_cloud.log_ids import ids_of
+from docferry_cloud.metrics import seconds_since_text
 from docferry_cloud.subscriptions import Delivery, Subscriptions
 from docferry_cloud.watch import EventFeed
 
@@ -33,6 +39,7 @@ _TURN_S = 30.0
 _LEASE_S = 60.0
 _AT_ONCE = 16
 _IDLE_S = 5.0
+_OF_WORK = ("analysis.succeeded", "analysis.failed")
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
@@ -61,23 +68,25 @@ class Poster:
         self._client = client
         self._allow_private = allow_private
 
-    async def post(self, delivery: Delivery) -> Attempt:
-        """Make one attempt; failures are the answer, not an exception."""
+    async def post(self, delivery: Delivery, trace: str = "") -> Attempt:
+        """Make one attempt; failures are the answer, not an exception. `trace` is the header `traceparent`, if any."""
         try:
             # httpx times single reads and writes; a receiver that drips bytes must end too.
             async with asyncio.timeout(_TIMEOUT_S):
-                return await self._post(delivery)
+                return await self._post(delivery, trace)
         except TimeoutError:
             return Attempt(0, failure=f"no answer within {_TIMEOUT_S:g} s")
         # A ValueError comes from a host that no resolver takes.
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, DocferryError) as error:
             return Attempt(0, failure=str(error) or type(error).__name__)
 
-    async def _post(self, delivery: Delivery) -> Attempt:
+    async def _post(self, delivery: Delivery, trace: str) -> Attempt:
         url = httpx.URL(delivery.url)
         address = await self._address(url)
         headers = webhook_format.headers(delivery.secret, delivery.event_id, int(time.time()), delivery.body)
         headers["host"] = url.netloc.decode("ascii")
+        if trace:
+            headers["traceparent"] = trace
         request = self._client.build_request(
             "POST",
             url.copy_with(host=address),
@@ -110,6 +119,7 @@ class WebhookLoop:
     Args:
         schedule: Waits in seconds after the first, second, ... failed attempt.
         luck: 0..1, spreads the waits.
+        tell: Takes spans; without it attempts carry no `traceparent`.
     """
 
     def __init__(
@@ -119,15 +129,19 @@ class WebhookLoop:
         subscriptions: Subscriptions,
         feed: EventFeed,
         poster: Poster,
+        metrics: Metrics,
         schedule: tuple[float, ...] = webhook_format.RETRY_SECONDS,
         luck: Callable[[], float] = random.random,
+        tell: Tell | None = None,
     ) -> None:
         self._database = database
         self._subscriptions = subscriptions
         self._feed = feed
         self._poster = poster
+        self._metrics = metrics
         self._schedule = schedule
         self._luck = luck
+        self._tell = tell
         self._gate = asyncio.Semaphore(_AT_ONCE)
 
     async def run(self) -> None:
@@ -169,8 +183,31 @@ class WebhookLoop:
             await self._attempt(delivery)
 
     async def _attempt(self, delivery: Delivery) -> None:
-        attempt = await self._poster.post(delivery)
+        told = json.loads(delivery.body)
+        with about(**ids_of(told["data"]["analysis_id"], told["data"]["document_id"])):
+            attempt = await self._traced(delivery, told["type"], **told["data"])
+            await self._settle(delivery, attempt, told["timestamp"])
+
+    async def _traced(
+        self, delivery: Delivery, kind: str, *, analysis_id: str, document_id: str, **_rest: object
+    ) -> Attempt:
+        if self._tell is None:
+            return await self._poster.post(delivery)
+        key = f"{delivery.subscription_id}:{delivery.event_id}:{delivery.attempts}"
+        start_ns = now_ns()
+        attempt = await self._poster.post(delivery, traceparent(document_id, "deliver", key))
+        # Events of the work's end came from the work, all others from what a caller did.
+        parent = span_id("publish" if kind in _OF_WORK else "submit", analysis_id)
+        told = {"http.response.status_code": attempt.status, "attempt": delivery.attempts + 1}
+        failure = "" if attempt.received else "NOT_RECEIVED"
+        self._tell(Span("deliver", document_id, key, start_ns, now_ns(), parent, failure, told))
+        return attempt
+
+    async def _settle(self, delivery: Delivery, attempt: Attempt, timestamp: str) -> None:
         if attempt.received:
+            self._count("received")
+            log.info("webhook %s: received event %s", delivery.subscription_id, delivery.event_id)
+            self._metrics.observe("docferry_delivery_seconds", seconds_since_text(timestamp))
             await self._database.run(self._subscriptions.settle, delivery)
             return
         log.warning(
@@ -182,14 +219,20 @@ class WebhookLoop:
         )
         wait = webhook_format.next_wait(delivery.attempts + 1, self._schedule, attempt.retry_after, self._luck())
         if attempt.status == 410:
+            self._count("gone")
             await self._database.run(
                 self._subscriptions.disable, delivery.subscription_id, "the receiver answered 410 Gone"
             )
         elif wait is None:
+            self._count("gave_up")
             reason = f"gave up after {delivery.attempts + 1} attempts: {attempt.failure}"
             await self._database.run(self._subscriptions.disable, delivery.subscription_id, reason)
         else:
+            self._count("failed")
             await self._database.run(self._subscriptions.postpone, delivery, wait)
+
+    def _count(self, outcome: str) -> None:
+        self._metrics.count("docferry_delivery_attempts_total", outcome)
 
     async def _pause(self) -> float:
         wait = await self._database.run(self._subscriptions.next_wait)

@@ -40,11 +40,14 @@ _ALONE_PATIENCE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Leave to work on one analysis. `attempt` counts from 1."""
+    """Leave to work on one analysis. `attempt` counts from 1; `waited_s` is how long it has waited for its first."""
 
     analysis_id: str
+    document_id: str
+    tenant: str
     effort: int
     attempt: int
+    waited_s: float
 
 
 class WorkList:
@@ -106,7 +109,8 @@ class WorkList:
                 # The deadline is for the beginning.
                 values = {"state": State.RUNNING, "owner": self.owner, "attempts": row.attempts + 1, "deadline": None}
                 connection.execute(change.values(values | {"update_time": now}))
-                return Claim(analysis_id, row.effort, row.attempts + 1)
+                waited_s = (now - row.update_time) / MICROSECONDS
+                return Claim(analysis_id, row.document_id, row.tenant, row.effort, row.attempts + 1, waited_s)
             else:
                 error = EngineError(
                     f"the service stopped {row.attempts} times while it read this document",

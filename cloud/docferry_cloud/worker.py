@@ -9,8 +9,11 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+from docferry.errors import DocferryError
+from docferry.metrics import Metrics, serve_metrics
 from docferry_cloud.core import Core, Times, make_core
 from docferry_cloud.engine import Engine
 from docferry_cloud.interpreter import Interpreter
@@ -108,6 +111,8 @@ class Worker:
                 self._stopping,
                 settings.patience_s,
                 remember=settings.remember,
+                metrics=core.metrics,
+                tell=core.tell,
             ).run(analysis_id)
 
     async def _sweep(self) -> None:
@@ -144,12 +149,13 @@ async def work(
         is to be begun anew.
 
     Raises:
-        ConfigurationError: The database or the object store cannot be used.
+        ConfigurationError: The database, the object store or the metrics' port cannot be used.
         DocferryError: Whatever `engine_factory` raised.
     """
     times = times or Times()
     core = make_core(settings)
     worker = Worker(core, settings, engine_factory=engine_factory, times=times)
+    page = serve_metrics(core.metrics, settings.metrics_port) if settings.metrics_port else None
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -167,16 +173,33 @@ async def work(
         if ready is not None and not stop.is_set():
             ready()
         outgrown = asyncio.create_task(_outgrown(settings, times.health))
+        health = keep_going("health", partial(_watch_health, worker, core.metrics, times.health))
         await asyncio.wait((stopped, outgrown), return_when=asyncio.FIRST_COMPLETED)
+        await end([health])
         outgrown.cancel()
         stopped.cancel()
         return not stop.is_set()
     finally:
         await worker.stop()
         await asyncio.to_thread(core.blob_threads.close)
+        if page is not None:
+            await asyncio.to_thread(page.close)
+        if core.traces is not None:
+            await asyncio.to_thread(core.traces.close)
         await asyncio.to_thread(core.database.close)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
+
+
+async def _watch_health(worker: Worker, metrics: Metrics, pause_s: float) -> None:
+    while True:
+        try:
+            healthy = await worker.healthy()
+        except DocferryError as error:
+            log.warning("not healthy: %s", error)
+            healthy = False
+        metrics.set("docferry_healthy", healthy)
+        await asyncio.sleep(pause_s)
 
 
 async def _outgrown(settings: CloudSettings, pause_s: float) -> None:

@@ -25,6 +25,7 @@ from docferry.errors import (
     UnreadableImage,
 )
 from docferry.malloc import give_back
+from docferry.tracing import Tell
 from docferry_edge.capture import Found, Inbox, source_of
 from docferry_edge.desk import Desk, Hint, Identity, Job, OnHint, Packed, edge_answer
 from docferry_edge.entry import Entry, State, elapsed_ms
@@ -72,6 +73,7 @@ class Agent:
         supply_policy: What may leave when the cloud asks for more; when None, everything, unless `policies` withhold
             or mask pictures: then nothing.
         keep_s: How long a captured file is kept after its document was settled, for those who ask for the page.
+        spans: Takes spans (`docferry.tracing`); None if nobody traces.
     """
 
     def __init__(
@@ -93,6 +95,7 @@ class Agent:
         pictures: Pictures | None = None,
         supply_policy: SupplyPolicy | None = None,
         keep_s: float = 0.0,
+        spans: Tell | None = None,
     ) -> None:
         self._outbox = outbox
         self._inbox = inbox
@@ -107,7 +110,9 @@ class Agent:
         self._look_pause_s = look_pause_s
         self._captured = asyncio.Event()
         self._changed = asyncio.Event()
-        self._uplink = Uplink(outbox, client, lambda _: self._changed.set(), pace, keep_originals=keep_s > 0)
+        self._uplink = Uplink(
+            outbox, client, lambda _: self._changed.set(), pace, keep_originals=keep_s > 0, spans=spans
+        )
         self._policies = policies or Policies()
         self._meter = Meter(
             self._policies.hour, time.time, lambda: outbox.mark(_METER), lambda count: outbox.set_mark(_METER, count)

@@ -11,6 +11,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,11 +25,13 @@ from docferry.settings import load
 from docferry.v1 import analysis_pb2, analysis_service_pb2, envelope_pb2
 
 if TYPE_CHECKING:
+    from docferry.tracing import Tell
     from docferry_edge.agent import Agent
     from docferry_edge.camera import Watch
     from docferry_edge.entry import Entry
     from docferry_edge.kiosk.hub import Hub
     from docferry_edge.outbox import Outbox
+    from docferry_edge.reader_process import ReaderProcess
     from docferry_edge.settings import CameraSettings, EdgeSettings
     from docferry_edge.work import Examiner
 
@@ -71,6 +74,7 @@ def read(
 @edge_app.command("run")
 def run(config: Config = None, json: Json = False) -> None:
     """Run the agent: watch the inbox, read, send, and print every answer."""
+    from docferry import logs
     from docferry.malloc import one_arena
     from docferry_edge.settings import SETTINGS, edge_settings
 
@@ -79,8 +83,8 @@ def run(config: Config = None, json: Json = False) -> None:
         if find_spec(module) is None:
             raise ModuleNotFoundError(f"No module named {module!r}", name=module)
     one_arena()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     settings = edge_settings(load(SETTINGS, config))
+    logs.configure(settings.log_format, settings.log_level)
 
     def tell(entry: Entry, outbox: Outbox) -> None:
         tree = entry_tree(entry, outbox)
@@ -217,14 +221,22 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
     settings.inbox.mkdir(parents=True, exist_ok=True)
     settings.state.mkdir(parents=True, exist_ok=True)
     outbox = Outbox(settings.state, max_bytes=settings.max_bytes, min_free_bytes=settings.min_free_bytes)
+    desk = ReaderProcess(program, settings.limits)
+    seen = ExitStack()
     try:
+        count, spans = _seen(settings, outbox, desk, seen)
+
+        def report_and_count(entry: Entry) -> None:
+            tell(entry, outbox)
+            count(entry)
+
         async with Client.connect(settings.target, token=settings.token, ca=settings.ca) as client:
             agent = Agent(
                 outbox=outbox,
                 inbox=Inbox(settings.inbox, settings.settle_s),
-                desk=ReaderProcess(program, settings.limits),
+                desk=desk,
                 client=client,
-                report=lambda entry: tell(entry, outbox),
+                report=report_and_count,
                 ready=ready,
                 policies=settings.policies,
                 remove_captured=settings.remove_captured,
@@ -234,6 +246,7 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
                 look_pause_s=camera.pause_s if camera is not None else 0.0,
                 pictures=settings.pictures,
                 keep_s=settings.keep_s,
+                spans=spans,
             )
             task = asyncio.ensure_future(_together(agent, hub, listener))
             loop = asyncio.get_running_loop()
@@ -253,7 +266,31 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
             watch.camera.close()
         if listener is not None:
             listener.close()
+        seen.close()
         outbox.close()
+
+
+def _seen(
+    settings: EdgeSettings, outbox: Outbox, desk: ReaderProcess, closing: ExitStack
+) -> tuple[Callable[[Entry], None], Tell | None]:
+    """What counts reported documents and what takes spans, as far as the settings ask for them.
+
+    Raises:
+        ConfigurationError: The port is taken, or the collector's URL is none.
+    """
+    from docferry.metrics import serve_metrics
+    from docferry.tracing import open_traces
+    from docferry_edge.metrics import EdgeMetrics
+
+    traces = open_traces(settings.tracing_endpoint, "docferry-edge")
+    if traces is not None:
+        closing.callback(traces.close)
+    spans = traces.tell if traces is not None else None
+    if not settings.metrics_port:
+        return lambda _: None, spans
+    counted = EdgeMetrics(outbox, lambda: desk.exchanged)
+    closing.callback(serve_metrics(counted.metrics, settings.metrics_port).close)
+    return counted.told, spans
 
 
 def _watch(camera: CameraSettings, hub: Hub | None) -> Watch:

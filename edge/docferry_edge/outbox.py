@@ -123,6 +123,12 @@ class Outbox:
         """Ids of all documents that are packed and not wholly delivered, oldest first."""
         return self._ids(UNSENT)
 
+    def count(self) -> dict[str, int]:
+        """How many documents are in each state, by its name; states without any are left out."""
+        with self._guard:
+            rows = self._database.execute("SELECT state, count(*) FROM documents GROUP BY state").fetchall()
+        return {str(state): int(count) for state, count in rows}
+
     def untold(self) -> list[Entry]:
         """Documents whose present state has not been reported yet, oldest first."""
         return self._select("told <> state AND state NOT IN ('captured', 'submitted', 'delivered') ORDER BY place", ())

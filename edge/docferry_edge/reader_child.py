@@ -16,6 +16,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from docferry import logs
 from docferry.errors import DocferryError
 from docferry.malloc import give_back
 from docferry_edge.desk import Desk, Hint
@@ -37,7 +38,8 @@ _FIRST_TO_GO = "500"
 
 def main() -> None:
     """Serve the real reader until the agent hangs up."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s reader: %(message)s", stream=sys.stderr)
+    told = json.loads(sys.argv[1])
+    logs.configure(told.get("log.format", "console"), told.get("log.level", "info"))
     serve(lambda: _desk(sys.argv[1]), int(sys.argv[2]))
 
 

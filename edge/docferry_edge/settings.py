@@ -36,6 +36,12 @@ SETTINGS: tuple[Setting, ...] = (
         minimum=0,
         maximum=8760,
     ),
+    Setting("tracing.endpoint", "", "OTLP/HTTP collector, e.g. http://127.0.0.1:4318/v1/traces; empty traces nothing"),
+    Setting("log.format", "console", "Lines on standard error: console for people, json for machines"),
+    Setting("log.level", "info", "The least that is told: debug, info, warning or error"),
+    Setting(
+        "metrics.port", 0, "Port of this machine for Prometheus, at /metrics; 0 for none", minimum=0, maximum=65535
+    ),
     Setting("cloud.target", "127.0.0.1:50051", "The cloud service, HOST:PORT"),
     Setting("cloud.token", "", "Bearer token of this device; sent only over TLS or to this machine"),
     Setting("cloud.ca", "", "PEM file of the CA that signed the service's certificate; switches TLS on"),
@@ -69,7 +75,7 @@ SETTINGS: tuple[Setting, ...] = (
 AGENT_MB = 200
 """What the agent itself may take besides its reader: 45 MB at rest, 75 with a camera, and the file it handles."""
 
-_FOR_THE_READER = ("read.", "route.", "send.")
+_FOR_THE_READER = ("read.", "route.", "send.", "log.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,10 @@ class EdgeSettings:
     remove_captured: bool
     camera: CameraSettings | None
     kiosk_port: int
+    metrics_port: int
+    tracing_endpoint: str
+    log_format: str
+    log_level: str
     state: Path
     max_bytes: int
     min_free_bytes: int
@@ -125,6 +135,10 @@ def edge_settings(values: Mapping[str, Any]) -> EdgeSettings:
         remove_captured=after == "remove",
         camera=_camera(values),
         kiosk_port=values["kiosk.port"],
+        metrics_port=values["metrics.port"],
+        tracing_endpoint=values["tracing.endpoint"],
+        log_format=values["log.format"],
+        log_level=values["log.level"],
         state=Path(values["state.directory"]).expanduser(),
         max_bytes=values["state.max_mb"] << 20,
         min_free_bytes=values["state.min_free_mb"] << 20,

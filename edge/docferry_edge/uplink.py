@@ -24,6 +24,7 @@ from docferry.errors import (
     Unavailable,
     UnsupportedVersion,
 )
+from docferry.tracing import Span, Tell, now_ns, span_id, traceparent
 from docferry.v1 import analysis_pb2, envelope_pb2, event_pb2
 from docferry_edge.entry import FINAL, Entry, State, elapsed_ms
 from docferry_edge.outbox import Outbox
@@ -57,6 +58,7 @@ class Uplink:
 
     Args:
         keep_originals: Whether captured files outlive their settling, where the cloud has not got the whole page.
+        spans: Takes spans; without it calls carry no `traceparent`.
     """
 
     def __init__(
@@ -67,12 +69,14 @@ class Uplink:
         pace: Pace | None = None,
         *,
         keep_originals: bool = False,
+        spans: Tell | None = None,
     ) -> None:
         self._outbox = outbox
         self._client = client
         self._changed = changed
         self._pace = pace or Pace()
         self._keep_originals = keep_originals
+        self._spans = spans
         self._news = asyncio.Event()
         self._due: dict[str, tuple[float, int]] = {}
         self._reachable: bool | None = None
@@ -150,9 +154,12 @@ class Uplink:
         if request is None:
             return  # settled meanwhile
         # Submitting again is how a resend learns what is still wanted: same bytes, same analysis.
-        analysis = await self._client.submit(request)
+        trace = traceparent(document_id, "send", entry.request_id) if self._spans is not None else ""
+        start_ns = now_ns()
+        analysis = await self._client.submit(request, traceparent=trace)
         self._seen(reachable=True)
         if entry.state is State.PACKED:
+            self._trace(entry, start_ns)
             timings = _elapsed("ack", entry)
             await asyncio.to_thread(self._outbox.submitted, document_id, analysis.analysis_id, timings)
         for want in analysis.wants:
@@ -165,6 +172,16 @@ class Uplink:
                 )
             await self._client.supply(analysis.analysis_id, want.part_id, data, offset=want.received)
         await asyncio.to_thread(self._outbox.delivered, document_id, _elapsed("delivered", entry))
+
+    def _trace(self, entry: Entry, start_ns: int) -> None:
+        """Tell of the document's capture and reading, and of the call that the cloud acknowledged."""
+        if self._spans is None:
+            return
+        captured_ns = int(entry.captured_at * 1e9)
+        read_ns = captured_ns + int(entry.timings.get("read", 0.0) * 1e6)
+        document_id, key = entry.document_id, entry.request_id
+        self._spans(Span("capture", document_id, key, captured_ns, read_ns))
+        self._spans(Span("send", document_id, key, start_ns, now_ns(), span_id("capture", key)))
 
     async def _is_to_blame(self, document_id: str) -> bool:
         """Whether an INTERNAL answer is this document's fault: again and again, while others got through between."""

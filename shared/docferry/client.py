@@ -90,10 +90,17 @@ class Client:
         """Close the channel."""
         await self._channel.close()
 
-    async def submit(self, request: analysis_service_pb2.SubmitRequest | bytes) -> analysis_pb2.Analysis:
-        """Submit an envelope; bytes are a serialized SubmitRequest and go out exactly as they are."""
+    async def submit(
+        self, request: analysis_service_pb2.SubmitRequest | bytes, *, traceparent: str = ""
+    ) -> analysis_pb2.Analysis:
+        """Submit an envelope; bytes are a serialized SubmitRequest and go out exactly as they are.
+
+        Args:
+            traceparent: Of W3C's form (`docferry.tracing`); empty if nobody traces.
+        """
         raw = request if isinstance(request, bytes) else request.SerializeToString()
-        response = await self._call("Submit", raw, analysis_service_pb2.SubmitResponse)
+        more = (("traceparent", traceparent),) if traceparent else ()
+        response = await self._call("Submit", raw, analysis_service_pb2.SubmitResponse, metadata=more)
         return response.analysis
 
     async def supply(
@@ -305,12 +312,20 @@ class Client:
             await asyncio.sleep(random.uniform(0, pause))  # noqa: S311 - jitter, not a secret
             pause = min(2 * pause, STREAM_PAUSE_S)
 
-    async def _call(self, method: str, request: bytes, answer: type[Answer], *, service: str = _ANALYSES) -> Answer:
+    async def _call(
+        self,
+        method: str,
+        request: bytes,
+        answer: type[Answer],
+        *,
+        service: str = _ANALYSES,
+        metadata: tuple[tuple[str, str], ...] = (),
+    ) -> Answer:
         call: grpc.aio.UnaryUnaryMultiCallable[bytes, Answer] = self._channel.unary_unary(
             f"{service}/{method}", request_serializer=None, response_deserializer=answer.FromString
         )
         try:
-            return await call(request, timeout=UNARY_DEADLINE_S, metadata=self._metadata)
+            return await call(request, timeout=UNARY_DEADLINE_S, metadata=(*self._metadata, *metadata))
         except grpc.aio.AioRpcError as failure:
             raise error_from_rpc(failure) from None
 

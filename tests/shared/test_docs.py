@@ -20,7 +20,7 @@ def generator():
     return module
 
 
-@pytest.mark.parametrize("name", ["settings", "api"])
+@pytest.mark.parametrize("name", ["settings", "api", "metrics"])
 def test_the_reference_is_fresh(generator, name: str) -> None:
     assert (DOCS / f"{name}.md").read_text() == getattr(generator, name)(), "run `make docs`"
 

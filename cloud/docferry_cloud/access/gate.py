@@ -7,7 +7,7 @@ import hashlib
 import hmac
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -206,8 +206,9 @@ class Visit:
         rule = RULES[self._rpc]
         visitor = self._visitor = await self._gate.visitor(self._context.invocation_metadata())
         self._checked = time.monotonic()
+        traceparent = _value(self._context, "traceparent")
         if visitor is LOCAL:
-            return visitor.caller
+            return replace(visitor.caller, traceparent=traceparent)
         if not visitor.scopes & rule.scopes:
             raise Forbidden(
                 f"this key does not allow {self._rpc.rpartition('.')[2]}",
@@ -216,7 +217,7 @@ class Visit:
         self._gate.take(visitor)
         if rule.recorded:
             self._gate.trail.check_room()
-        return visitor.caller
+        return replace(visitor.caller, traceparent=traceparent)
 
     async def still_admitted(self) -> None:
         """Between two messages of a stream: a key may expire or be revoked while it runs.
@@ -240,8 +241,13 @@ def _peer(context: Context) -> str:
     if not peer.startswith("unix:"):
         return peer
     # Only our own HTTP side reaches the socket: its folder is this process's.
-    named = next((value for key, value in context.invocation_metadata() or () if key == CALLED_FROM), "")
-    return named if isinstance(named, str) else named.decode("latin-1")
+    return _value(context, CALLED_FROM)
+
+
+def _value(context: Context, name: str) -> str:
+    """A value in a call's metadata; empty if there is none."""
+    value = next((value for key, value in context.invocation_metadata() or () if key == name), "")
+    return value if isinstance(value, str) else value.decode("latin-1")
 
 
 def _given(metadata: Any) -> str:

@@ -16,6 +16,7 @@ from docferry_cloud.blobs import StoreAway
 from docferry_cloud.database import Database
 from docferry_cloud.event_log import EventLog
 from docferry_cloud.interpreter import Interpreter
+from docferry_cloud.metrics import cloud_metrics
 from docferry_cloud.rows import NewVersion, Taken
 from docferry_cloud.schema import State
 from docferry_cloud.together import Together
@@ -52,7 +53,9 @@ def test_work_that_finds_the_object_store_away_waits_and_counts_no_attempt(world
     analysis_id = supply_whole(b"x" * 70_000)
     assert BlobList(world.database, store, world.clock).move() == 1
     work = world.work("one")
-    interpreter = Interpreter(world.store, work, echo_engine(), threading.Event())
+    interpreter = Interpreter(
+        world.store, work, echo_engine(), threading.Event(), metrics=cloud_metrics(world.database)
+    )
     store.off = True
     for _ in range(5):
         interpreter.run(analysis_id)
