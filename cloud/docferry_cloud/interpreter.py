@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 import time
@@ -22,6 +23,7 @@ from docferry_cloud.dialects import DatabaseAway
 from docferry_cloud.documents.files import count_pages
 from docferry_cloud.engine import Crop, Effort, Engine, PageInput
 from docferry_cloud.interpret import Interpretation, interpret
+from docferry_cloud.page_progress import PageProgress
 from docferry_cloud.rows import NewVersion, WantRow
 from docferry_cloud.schema import WantState
 from docferry_cloud.store import Store
@@ -43,6 +45,7 @@ class Interpreter:
         stopping: Set when the service shuts down; work then stops and is given back.
         patience_s: How long an analysis waits for pictures that the engine asks the device for; 0 asks for none.
         remember: Whether exactly the same content of a tenant is answered from what was read before.
+        progress_s: Seconds between two events that tell how far a document has come, at least.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class Interpreter:
         patience_s: float = 0.0,
         *,
         remember: bool = False,
+        progress_s: float = 1.0,
     ) -> None:
         self._store = store
         self._work = work
@@ -61,6 +65,7 @@ class Interpreter:
         self._stopping = stopping
         self._patience_s = patience_s
         self._remember = remember
+        self._progress_s = progress_s
 
     def run(self, analysis_id: str) -> None:
         """Claim, interpret and finish one analysis; whatever goes wrong with the document ends in FAILED."""
@@ -116,7 +121,10 @@ class Interpreter:
         can_ask = self._patience_s > 0 and not waited_for
         pages = page_inputs(envelope, supplied, can_ask=can_ask)
         effort = _EFFORTS.get(claim.effort, Effort.AUTO)
-        result = interpret(pages, self._engine, effort, self._cancelled(analysis_id))
+        told = functools.partial(self._work.progress, analysis_id)
+        progress = PageProgress(len(pages), told, every_s=self._progress_s)
+        cancelled = self._cancelled(analysis_id)
+        result = interpret(pages, self._engine, effort, cancelled, on_page=progress.page_done)
         if can_ask and result.wants:
             notice = _asking(len(result.wants), self._patience_s)
             version = NewVersion(self._engine.name, interpretation_bytes(result, [notice]))

@@ -108,6 +108,7 @@ class Worker:
                 self._stopping,
                 settings.patience_s,
                 remember=settings.remember,
+                progress_s=self._times.progress,
             ).run(analysis_id)
 
     async def _sweep(self) -> None:
