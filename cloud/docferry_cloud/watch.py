@@ -125,7 +125,13 @@ class EventFeed:
         return self._latest
 
     async def watch(
-        self, tenant: str, *, resume_token: str = "", analysis_id: str = "", live_only: bool = False, progress: bool = False
+        self,
+        tenant: str,
+        *,
+        resume_token: str = "",
+        analysis_id: str = "",
+        live_only: bool = False,
+        progress: bool = False,
     ) -> AsyncGenerator[Told | Beat, None]:
         """The tenant's events after `resume_token`, then live ones, with a beat at the end of the past and in silence.
 

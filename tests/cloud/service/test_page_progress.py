@@ -2,6 +2,7 @@
 
 import json
 import threading
+from itertools import pairwise
 
 import pytest
 import pytest_asyncio
@@ -38,7 +39,7 @@ def test_pages_that_come_quickly_are_told_no_oftener_than_the_clock_allows():
         progress.page_done(number)
     times = [at for at, _ in told]
     assert 4 <= len(times) <= 6
-    assert all(later - earlier >= 1.0 for earlier, later in zip(times, times[1:], strict=False))
+    assert all(later - earlier >= 1.0 for earlier, later in pairwise(times))
 
 
 class Gate(EchoEngine):
