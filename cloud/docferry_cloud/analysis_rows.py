@@ -42,6 +42,8 @@ COLUMNS = (
     analyses.c.expire_time,
     analyses.c.attempts,
     analyses.c.deadline,
+    analyses.c.pages_done,
+    analyses.c.pages,
 )
 
 # Built once: building a statement costs more than running it.

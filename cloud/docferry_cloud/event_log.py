@@ -23,7 +23,7 @@ _HOOKS = sa.select(subscriptions.c.subscription_id).where(
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """What an event tells: state and version after it."""
+    """What an event tells: state and version after it; of PROGRESS, how many pages were read, of how many."""
 
     type: EventType
     tenant: str
@@ -31,6 +31,8 @@ class Happening:
     document_id: str
     state: State
     version: int
+    pages_done: int = 0
+    pages: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class EventRow:
     type: EventType
     state: State
     version: int
+    pages_done: int
+    pages: int
     create_time: int
 
 
@@ -74,7 +78,10 @@ class EventLog:
             listener()
 
     def append(self, connection: sa.Connection, happening: Happening) -> None:
-        """Append one event and a delivery for every webhook of the tenant, in the caller's transaction."""
+        """Append one event and a delivery for every webhook of the tenant, in the caller's transaction.
+
+        PROGRESS is for those who watch: a receiver that was away would be sent what is long past.
+        """
         now = self._clock()
         event_id = str(uuid.uuid4())
         row = {
@@ -85,9 +92,13 @@ class EventLog:
             "type": happening.type,
             "state": happening.state,
             "version": happening.version,
+            "pages_done": happening.pages_done,
+            "pages": happening.pages,
             "create_time": now,
         }
         (sequence,) = connection.execute(events.insert(), row).inserted_primary_key or (0,)
+        if happening.type is EventType.PROGRESS:
+            return
         hooks = connection.execute(_HOOKS, {"tenant": happening.tenant}).scalars().all()
         if not hooks:
             return
@@ -123,13 +134,22 @@ class EventLog:
         with self._database.read() as connection:
             return int(_fact(connection, "purged") or 0)
 
-    def read(self, tenant: str, after: int, upto: int, limit: int, analysis_id: str = "") -> list[EventRow]:
-        """The tenant's events with `after < sequence <= upto`, oldest first, at most `limit`."""
+    def read(
+        self, tenant: str, after: int, upto: int, limit: int, analysis_id: str = "", *, progress: bool = False
+    ) -> list[EventRow]:
+        """The tenant's events with `after < sequence <= upto`, oldest first, at most `limit`.
+
+        Args:
+            analysis_id: Only those about this analysis; empty for all.
+            progress: PROGRESS too.
+        """
         query = sa.select(*(column for column in events.c if column.name != "tenant")).where(
             events.c.tenant == tenant, events.c.sequence > after, events.c.sequence <= upto
         )
         if analysis_id:
             query = query.where(events.c.analysis_id == analysis_id)
+        if not progress:
+            query = query.where(events.c.type != EventType.PROGRESS)
         with self._database.read() as connection:
             rows = connection.execute(query.order_by(events.c.sequence).limit(limit)).mappings()
             return [EventRow(**row) for row in rows]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 import time
@@ -26,6 +27,7 @@ from docferry_cloud.documents.files import count_pages
 from docferry_cloud.engine import Crop, Effort, Engine, PageInput
 from docferry_cloud.interpret import Interpretation, interpret
 from docferry_cloud.log_ids import ids_of
+from docferry_cloud.page_progress import PageProgress
 from docferry_cloud.rows import NewVersion, WantRow
 from docferry_cloud.schema import WantState
 from docferry_cloud.store import Store
@@ -49,6 +51,7 @@ class Interpreter:
         remember: Whether exactly the same content of a tenant is answered from what was read before.
         metrics: Of `docferry_cloud.metrics`.
         tell: Takes spans.
+        progress_s: Seconds between two events that tell how far a document has come, at least.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class Interpreter:
         remember: bool = False,
         metrics: Metrics,
         tell: Tell = untold,
+        progress_s: float = 1.0,
     ) -> None:
         self._store = store
         self._work = work
@@ -71,6 +75,7 @@ class Interpreter:
         self._remember = remember
         self._metrics = metrics
         self._tell = tell
+        self._progress_s = progress_s
 
     def run(self, analysis_id: str) -> None:
         """Claim, interpret and finish one analysis; whatever goes wrong with the document ends in FAILED."""
@@ -147,7 +152,10 @@ class Interpreter:
         can_ask = self._patience_s > 0 and not waited_for
         pages = page_inputs(envelope, supplied, can_ask=can_ask)
         effort = _EFFORTS.get(claim.effort, Effort.AUTO)
-        result = interpret(pages, self._engine, effort, self._cancelled(analysis_id))
+        told = functools.partial(self._work.progress, analysis_id)
+        progress = PageProgress(len(pages), told, every_s=self._progress_s)
+        cancelled = self._cancelled(analysis_id)
+        result = interpret(pages, self._engine, effort, cancelled, on_page=progress.page_done)
         if can_ask and result.wants:
             notice = _asking(len(result.wants), self._patience_s)
             version = NewVersion(self._engine.name, interpretation_bytes(result, [notice]))

@@ -42,6 +42,8 @@ def analysis(row: AnalysisRow) -> pb.Analysis:
     for raised_want in row.wants:
         group = message.wants if raised_want.state is WantState.OPEN else message.past_wants
         group.append(want(raised_want))
+    if row.pages:
+        message.progress.pages_done, message.progress.pages = row.pages_done, row.pages
     if row.error is not None:
         message.error.CopyFrom(status_pb2.Status.FromString(row.error))
     return message
@@ -69,6 +71,7 @@ def event(row: EventRow, resume_token: str) -> event_pb.Event:
         document_id=row.document_id,
         state=state_number(row.state),
         version=row.version,
+        progress=pb.PageProgress(pages_done=row.pages_done, pages=row.pages) if row.pages else None,
     )
 
 

@@ -154,6 +154,8 @@ class AnalysisRow:
     expire_time: int
     attempts: int
     deadline: int | None
+    pages_done: int
+    pages: int
     parts: tuple[PartRow, ...] = ()
     wants: tuple[WantRow, ...] = ()
     versions: tuple[VersionRow, ...] = ()

@@ -48,6 +48,7 @@ class EventType(enum.StrEnum):
     CANCELLED = "CANCELLED"
     DELETED = "DELETED"
     WANTS_CHANGED = "WANTS_CHANGED"
+    PROGRESS = "PROGRESS"
 
 
 OPEN_STATES = (State.AWAITING_PARTS, State.PENDING, State.RUNNING)
@@ -99,6 +100,9 @@ analyses = sa.Table(
     # Its place in the queue: lanes one after the other, turns within a lane; both 0 until it is PENDING (`queueing`).
     sa.Column("turn", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("lane", sa.Integer, nullable=False, server_default="0"),
+    # How many pages its engine has read, of how many; both 0 until it tells.
+    sa.Column("pages_done", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("pages", sa.Integer, nullable=False, server_default="0"),
     # When nobody waits for it any more; null: never.
     sa.Column("deadline", sa.BigInteger),
     # What it was read from, so that the same once more is known (`content_key`); null until it has finished.
@@ -221,6 +225,9 @@ events = sa.Table(
     _word("type", EventType),
     _word("state", State),
     sa.Column("version", sa.Integer, nullable=False),
+    # Of a PROGRESS: pages read, of how many; else 0.
+    sa.Column("pages_done", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("pages", sa.Integer, nullable=False, server_default="0"),
     sa.Column("create_time", sa.BigInteger, nullable=False),
     sa.Index("events_by_tenant", "tenant", "sequence"),
     sa.Index("events_by_analysis", "analysis_id", "sequence"),

@@ -171,6 +171,7 @@ class Service:
             resume_token=request.resume_token,
             analysis_id=request.analysis_id,
             live_only=request.live_only,
+            progress=request.progress,
         )
 
     async def cancel(self, tenant: str, analysis_id: str) -> AnalysisRow:

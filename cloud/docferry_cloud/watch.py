@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import functools
 import logging
 import time
 from collections.abc import AsyncGenerator
@@ -134,7 +135,13 @@ class EventFeed:
         return self._latest
 
     async def watch(
-        self, tenant: str, *, resume_token: str = "", analysis_id: str = "", live_only: bool = False
+        self,
+        tenant: str,
+        *,
+        resume_token: str = "",
+        analysis_id: str = "",
+        live_only: bool = False,
+        progress: bool = False,
     ) -> AsyncGenerator[Told | Beat, None]:
         """The tenant's events after `resume_token`, then live ones, with a beat at the end of the past and in silence.
 
@@ -151,7 +158,7 @@ class EventFeed:
         self._watchers[tenant] = self._watchers.get(tenant, 0) + 1
         self._metrics.set("docferry_watchers", self._watching)
         try:
-            async with aclosing(self._follow(tenant, cursor, analysis_id)) as items:
+            async with aclosing(self._follow(tenant, cursor, analysis_id, progress=progress)) as items:
                 async for item in items:
                     yield item
         finally:
@@ -164,12 +171,15 @@ class EventFeed:
     def _watching(self) -> int:
         return sum(self._watchers.values())
 
-    async def _follow(self, tenant: str, cursor: int, analysis_id: str) -> AsyncGenerator[Told | Beat, None]:
+    async def _follow(
+        self, tenant: str, cursor: int, analysis_id: str, *, progress: bool
+    ) -> AsyncGenerator[Told | Beat, None]:
+        read = functools.partial(self._log.read, progress=progress)
         ends = time.monotonic() + self._times.max_age
         latest, beat_due = self._latest, 0.0
         while not self._closing and time.monotonic() < ends:
             while cursor < latest:
-                rows = await self._database.run(self._log.read, tenant, cursor, latest, _BATCH, analysis_id)
+                rows = await self._database.run(read, tenant, cursor, latest, _BATCH, analysis_id)
                 for row in rows:
                     # Before the first beat it is the past that is told.
                     if beat_due:

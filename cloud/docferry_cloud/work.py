@@ -108,6 +108,7 @@ class WorkList:
                 now = self._clock()
                 # The deadline is for the beginning.
                 values = {"state": State.RUNNING, "owner": self.owner, "attempts": row.attempts + 1, "deadline": None}
+                values |= {"pages_done": 0, "pages": 0}
                 connection.execute(change.values(values | {"update_time": now}))
                 waited_s = (now - row.update_time) / MICROSECONDS
                 return Claim(analysis_id, row.document_id, row.tenant, row.effort, row.attempts + 1, waited_s)
@@ -143,6 +144,19 @@ class WorkList:
         """Whether this process still is to finish the analysis: not cancelled, deleted or taken over."""
         with self._database.read() as connection:
             return connection.execute(self._running(analysis_id)).first() is not None
+
+    def progress(self, analysis_id: str, done: int, pages: int) -> None:
+        """Store and tell how many pages have been read, if the analysis is still ours."""
+        with self._database.write() as connection:
+            row = first(connection, self._running(analysis_id))
+            if row is None:
+                return
+            change = analyses.update().where(analyses.c.analysis_id == analysis_id)
+            connection.execute(change.values(pages_done=done, pages=pages, update_time=self._clock()))
+            kind, state = EventType.PROGRESS, State.RUNNING
+            told = Happening(kind, row.tenant, analysis_id, row.document_id, state, row.version, done, pages)
+            self._log.append(connection, told)
+        self._log.announce()
 
     def finish(self, analysis_id: str, version: NewVersion, content_key: bytes | None = None) -> bool:
         """Store the version and the SUCCEEDED event, if the analysis is still ours.

@@ -113,6 +113,7 @@ class Worker:
                 remember=settings.remember,
                 metrics=core.metrics,
                 tell=core.tell,
+                progress_s=self._times.progress,
             ).run(analysis_id)
 
     async def _sweep(self) -> None:

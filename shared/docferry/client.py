@@ -232,13 +232,20 @@ class Client:
         await self._call("Delete", request.SerializeToString(), analysis_service_pb2.AnalysisServiceDeleteResponse)
 
     async def watch(
-        self, resume_token: str = "", *, analysis_id: str = "", live_only: bool = False
+        self, resume_token: str = "", *, analysis_id: str = "", live_only: bool = False, progress: bool = False
     ) -> AsyncIterator[event_pb2.Event]:
-        """Events in order, for ever: a broken stream is taken up again where it stopped."""
+        """Events in order, for ever: a broken stream is taken up again where it stopped.
+
+        Args:
+            resume_token: Of the last event that was handled; empty for all that are kept.
+            analysis_id: Only those about this analysis; empty for all of the tenant's.
+            live_only: Without a token, only those from now on.
+            progress: Also those that tell how many pages have been read (TYPE_PROGRESS).
+        """
 
         def request() -> Message:
             return analysis_service_pb2.AnalysisServiceWatchRequest(
-                resume_token=resume_token, analysis_id=analysis_id, live_only=live_only
+                resume_token=resume_token, analysis_id=analysis_id, live_only=live_only, progress=progress
             )
 
         answer = analysis_service_pb2.AnalysisServiceWatchResponse

@@ -87,6 +87,7 @@ def watch(
     to: To = "127.0.0.1:50051",
     since: Annotated[str, typer.Option("--since", help="Resume token; without one from the oldest event.")] = "",
     live: Annotated[bool, typer.Option("--live", help="Leave out what happened before now.")] = False,
+    progress: Annotated[bool, typer.Option("--progress", help="Also how many pages have been read.")] = False,
     count: Annotated[int, typer.Option("--count", help="Stop after this many events; 0 means never.")] = 0,
     token: Token = "",
     ca: Ca = None,
@@ -97,7 +98,7 @@ def watch(
     async def run() -> None:
         seen = 0
         async with Client.connect(to, token=token, ca=ca) as client:
-            async for event in client.watch(since, live_only=live):
+            async for event in client.watch(since, live_only=live, progress=progress):
                 _show_event(event, json)
                 seen += 1
                 if seen == count:
@@ -229,9 +230,15 @@ def _show(tree: dict[str, Any], json: bool) -> None:
 
 
 def _show_event(event: event_pb2.Event, json: bool) -> None:
-    kind = event_pb2.Event.Type.Name(event.type).removeprefix("TYPE_").lower()
+    known = event_pb2.Event.Type.values()
+    # A newer service may tell of something that this release has no name for.
+    name = event_pb2.Event.Type.Name(event.type) if event.type in known else str(event.type)
+    kind = name.removeprefix("TYPE_").lower()
     state = analysis_pb2.Analysis.State.Name(event.state).removeprefix("STATE_").lower()
     time_text = event.create_time.ToJsonString()
+    pages = {}
+    if event.HasField("progress"):
+        pages = {"pages_done": event.progress.pages_done, "pages": event.progress.pages}
     if json:
         console.print_json(
             {
@@ -244,7 +251,9 @@ def _show_event(event: event_pb2.Event, json: bool) -> None:
                 "document_id": event.document_id,
                 "state": state,
                 "version": event.version,
+                **pages,
             }
         )
     else:
-        typer.echo(f"{time_text}  {kind:<14} {event.analysis_id}  {state}  version {event.version}")
+        read = "  {pages_done} of {pages} pages".format(**pages) if pages else ""
+        typer.echo(f"{time_text}  {kind:<14} {event.analysis_id}  {state}  version {event.version}{read}")

@@ -323,6 +323,32 @@ class Traffic(_message.Message):
 Global___Traffic: _TypeAlias = Traffic  # noqa: Y015
 
 @_typing.final
+class PageProgress(_message.Message):
+    """How far an engine has come with a document of several pages."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAGES_DONE_FIELD_NUMBER: _builtins.int
+    PAGES_FIELD_NUMBER: _builtins.int
+    pages_done: _builtins.int
+    """Pages that have been read."""
+    pages: _builtins.int
+    """Pages of the document."""
+    def __init__(
+        self,
+        *,
+        pages_done: _builtins.int = ...,
+        pages: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pages", b"pages", "pages_done", b"pages_done"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PageProgress: _TypeAlias = PageProgress  # noqa: Y015
+
+@_typing.final
 class Analysis(_message.Message):
     """The resource: one submitted document and every answer to it."""
 
@@ -381,6 +407,7 @@ class Analysis(_message.Message):
     TRAFFIC_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
     PAST_WANTS_FIELD_NUMBER: _builtins.int
+    PROGRESS_FIELD_NUMBER: _builtins.int
     analysis_id: _builtins.str
     """Output only. Unique; also the id of the workflow."""
     request_id: _builtins.str
@@ -429,6 +456,12 @@ class Analysis(_message.Message):
     def past_wants(self) -> _containers.RepeatedCompositeFieldContainer[Global___Want]:
         """Output only. What was asked of the device and is not waited for any more: it came, was refused or ran out of time."""
 
+    @_builtins.property
+    def progress(self) -> Global___PageProgress:
+        """Output only. How far the engine has come, as last told by an event; absent for one page, and before the first is
+        read. It begins anew when another process takes the work over.
+        """
+
     def __init__(
         self,
         *,
@@ -446,10 +479,11 @@ class Analysis(_message.Message):
         traffic: Global___Traffic | None = ...,
         error: _status_pb2.Status | None = ...,
         past_wants: _abc.Iterable[Global___Want] | None = ...,
+        progress: Global___PageProgress | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "error", b"error", "expire_time", b"expire_time", "route", b"route", "traffic", b"traffic", "update_time", b"update_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "error", b"error", "expire_time", b"expire_time", "progress", b"progress", "route", b"route", "traffic", b"traffic", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["analysis_id", b"analysis_id", "create_time", b"create_time", "document_id", b"document_id", "error", b"error", "expire_time", b"expire_time", "file_name", b"file_name", "past_wants", b"past_wants", "request_id", b"request_id", "route", b"route", "state", b"state", "traffic", b"traffic", "update_time", b"update_time", "versions", b"versions", "wants", b"wants"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analysis_id", b"analysis_id", "create_time", b"create_time", "document_id", b"document_id", "error", b"error", "expire_time", b"expire_time", "file_name", b"file_name", "past_wants", b"past_wants", "progress", b"progress", "request_id", b"request_id", "route", b"route", "state", b"state", "traffic", b"traffic", "update_time", b"update_time", "versions", b"versions", "wants", b"wants"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

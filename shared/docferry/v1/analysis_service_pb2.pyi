@@ -335,22 +335,26 @@ class AnalysisServiceWatchRequest(_message.Message):
     RESUME_TOKEN_FIELD_NUMBER: _builtins.int
     ANALYSIS_ID_FIELD_NUMBER: _builtins.int
     LIVE_ONLY_FIELD_NUMBER: _builtins.int
+    PROGRESS_FIELD_NUMBER: _builtins.int
     resume_token: _builtins.str
     """From an event or a heartbeat seen before; empty means from the oldest event kept."""
     analysis_id: _builtins.str
     """Only events about this analysis; empty means all of the tenant's."""
     live_only: _builtins.bool
     """With an empty resume token: leave out what lies before this call."""
+    progress: _builtins.bool
+    """Give TYPE_PROGRESS too."""
     def __init__(
         self,
         *,
         resume_token: _builtins.str = ...,
         analysis_id: _builtins.str = ...,
         live_only: _builtins.bool = ...,
+        progress: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["analysis_id", b"analysis_id", "live_only", b"live_only", "resume_token", b"resume_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analysis_id", b"analysis_id", "live_only", b"live_only", "progress", b"progress", "resume_token", b"resume_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -26,7 +26,7 @@ from docferry.v1 import analysis_pb2 as docferry_dot_v1_dot_analysis__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x64ocferry/v1/event.proto\x12\x0b\x64ocferry.v1\x1a\x1a\x64ocferry/v1/analysis.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xad\x03\n\x05\x45vent\x12\x10\n\x08\x65vent_id\x18\x01 \x01(\t\x12\x10\n\x08sequence\x18\x02 \x01(\x04\x12\x14\n\x0cresume_token\x18\x03 \x01(\t\x12%\n\x04type\x18\x04 \x01(\x0e\x32\x17.docferry.v1.Event.Type\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0b\x61nalysis_id\x18\x06 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x07 \x01(\t\x12*\n\x05state\x18\x08 \x01(\x0e\x32\x1b.docferry.v1.Analysis.State\x12\x0f\n\x07version\x18\t \x01(\r\"\xaa\x01\n\x04Type\x12\x14\n\x10TYPE_UNSPECIFIED\x10\x00\x12\x11\n\rTYPE_ACCEPTED\x10\x01\x12\x16\n\x12TYPE_VERSION_ADDED\x10\x02\x12\x12\n\x0eTYPE_SUCCEEDED\x10\x03\x12\x0f\n\x0bTYPE_FAILED\x10\x04\x12\x12\n\x0eTYPE_CANCELLED\x10\x05\x12\x10\n\x0cTYPE_DELETED\x10\x06\x12\x16\n\x12TYPE_WANTS_CHANGED\x10\x07\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x64ocferry/v1/event.proto\x12\x0b\x64ocferry.v1\x1a\x1a\x64ocferry/v1/analysis.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xed\x03\n\x05\x45vent\x12\x10\n\x08\x65vent_id\x18\x01 \x01(\t\x12\x10\n\x08sequence\x18\x02 \x01(\x04\x12\x14\n\x0cresume_token\x18\x03 \x01(\t\x12%\n\x04type\x18\x04 \x01(\x0e\x32\x17.docferry.v1.Event.Type\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0b\x61nalysis_id\x18\x06 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x07 \x01(\t\x12*\n\x05state\x18\x08 \x01(\x0e\x32\x1b.docferry.v1.Analysis.State\x12\x0f\n\x07version\x18\t \x01(\r\x12+\n\x08progress\x18\n \x01(\x0b\x32\x19.docferry.v1.PageProgress\"\xbd\x01\n\x04Type\x12\x14\n\x10TYPE_UNSPECIFIED\x10\x00\x12\x11\n\rTYPE_ACCEPTED\x10\x01\x12\x16\n\x12TYPE_VERSION_ADDED\x10\x02\x12\x12\n\x0eTYPE_SUCCEEDED\x10\x03\x12\x0f\n\x0bTYPE_FAILED\x10\x04\x12\x12\n\x0eTYPE_CANCELLED\x10\x05\x12\x10\n\x0cTYPE_DELETED\x10\x06\x12\x16\n\x12TYPE_WANTS_CHANGED\x10\x07\x12\x11\n\rTYPE_PROGRESS\x10\x08\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,7 +34,7 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'docferry.v1.event_pb2', _gl
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_EVENT']._serialized_start=102
-  _globals['_EVENT']._serialized_end=531
-  _globals['_EVENT_TYPE']._serialized_start=361
-  _globals['_EVENT_TYPE']._serialized_end=531
+  _globals['_EVENT']._serialized_end=595
+  _globals['_EVENT_TYPE']._serialized_start=406
+  _globals['_EVENT_TYPE']._serialized_end=595
 # @@protoc_insertion_point(module_scope)

@@ -49,6 +49,10 @@ class Event(_message.Message):
         """A part that somebody asked for by RequestPart is awaited, has come, was refused or ran out of time; state and
         version stay.
         """
+        TYPE_PROGRESS: Event._Type.ValueType  # 8
+        """More pages were read; state and version stay. Only given to a Watch that asks for it, and never to webhooks. At
+        most one a second and one for every twentieth part of the document, however many pages it has.
+        """
 
     class Type(_Type, metaclass=_TypeEnumTypeWrapper):
         """What happened."""
@@ -71,6 +75,10 @@ class Event(_message.Message):
     """A part that somebody asked for by RequestPart is awaited, has come, was refused or ran out of time; state and
     version stay.
     """
+    TYPE_PROGRESS: Event.Type.ValueType  # 8
+    """More pages were read; state and version stay. Only given to a Watch that asks for it, and never to webhooks. At
+    most one a second and one for every twentieth part of the document, however many pages it has.
+    """
 
     EVENT_ID_FIELD_NUMBER: _builtins.int
     SEQUENCE_FIELD_NUMBER: _builtins.int
@@ -81,6 +89,7 @@ class Event(_message.Message):
     DOCUMENT_ID_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
+    PROGRESS_FIELD_NUMBER: _builtins.int
     event_id: _builtins.str
     """Stable over redelivery: drop an event whose id was seen before."""
     sequence: _builtins.int
@@ -101,6 +110,10 @@ class Event(_message.Message):
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """When it was stored."""
 
+    @_builtins.property
+    def progress(self) -> _analysis_pb2.PageProgress:
+        """How far the engine has come; only with TYPE_PROGRESS."""
+
     def __init__(
         self,
         *,
@@ -113,10 +126,11 @@ class Event(_message.Message):
         document_id: _builtins.str = ...,
         state: _analysis_pb2.Analysis.State.ValueType = ...,
         version: _builtins.int = ...,
+        progress: _analysis_pb2.PageProgress | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "progress", b"progress"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["analysis_id", b"analysis_id", "create_time", b"create_time", "document_id", b"document_id", "event_id", b"event_id", "resume_token", b"resume_token", "sequence", b"sequence", "state", b"state", "type", b"type", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analysis_id", b"analysis_id", "create_time", b"create_time", "document_id", b"document_id", "event_id", b"event_id", "progress", b"progress", "resume_token", b"resume_token", "sequence", b"sequence", "state", b"state", "type", b"type", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

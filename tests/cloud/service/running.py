@@ -36,6 +36,7 @@ QUICK = Times(
     webhook_waits=(0.05, 0.05, 0.05),
     drain=3.0,
     health=0.1,
+    progress=0.0,
 )
 _TENANTS = 64
 A_LINE = Want((0.1, 0.1, 0.5, 0.2), 1.0, "a line stays in doubt")
