@@ -23,14 +23,16 @@ from docferry.v1 import (
     subscription_service_pb2,
     subscription_service_pb2_grpc,
 )
-from docferry_cloud import webhooks
 from docferry_cloud.core import Times, make_core
+from docferry_cloud.deliveries import Deliveries
 from docferry_cloud.device_watch import WantFeed
 from docferry_cloud.engine import Engine
 from docferry_cloud.loops import end, keep_going
 from docferry_cloud.service import Service
-from docferry_cloud.services import AnalysisServicer, DeviceServicer, SubscriptionServicer
+from docferry_cloud.services import AnalysisServicer, DeviceServicer
 from docferry_cloud.settings import CloudSettings
+from docferry_cloud.sinks.push import Push
+from docferry_cloud.subscription_services import SubscriptionServicer
 from docferry_cloud.subscriptions import Subscriptions
 from docferry_cloud.watch import EventFeed
 from docferry_cloud.worker import Worker
@@ -98,11 +100,15 @@ class CloudServer:
         self._core = core = make_core(settings)
         self._worker = Worker(core, settings, engine_factory=engine_factory, times=self._times)
         self._subscriptions = Subscriptions(core.database)
+        self._deliveries = Deliveries(core.database, settings.retention_days)
         self._feed = EventFeed(core.database, core.log, self._times.watch)
         self._want_feed = WantFeed(core.database, core.wants, self._feed, self._times.watch)
+        self._push = Push(core.database, self._deliveries, self._feed, settings, self._times.webhook_waits)
         self._service = Service(
             core,
             subscriptions=self._subscriptions,
+            deliveries=self._deliveries,
+            push=self._push,
             feed=self._feed,
             want_feed=self._want_feed,
             enqueue=self._worker.workflows.enqueue,
@@ -122,7 +128,8 @@ class CloudServer:
         """
         database = self._core.database
         await database.run(database.create)
-        await database.run(self._subscriptions.configure, self._settings.webhooks)
+        await database.run(self._subscriptions.configure, self._settings.webhooks, self._settings.overlap_s)
+        await self._push.open()
         await self._feed.open()
         await self._set_health(serving=False)
         self._server = self._build()
@@ -134,7 +141,7 @@ class CloudServer:
         bodies = (
             ("event feed", self._feed.run),
             ("want feed", self._want_feed.run),
-            ("webhooks", self._post),
+            ("deliveries", self._push.run),
             ("health", self._watch_health),
         )
         self._loops = [keep_going(name, body) for name, body in bodies]
@@ -191,17 +198,6 @@ class CloudServer:
             log.warning("not healthy: %s", error)
             serving = False
         await self._set_health(serving=serving)
-
-    async def _post(self) -> None:
-        async with webhooks.client() as client:
-            poster = webhooks.Poster(client, allow_private=self._settings.allow_private)
-            await webhooks.WebhookLoop(
-                database=self._core.database,
-                subscriptions=self._subscriptions,
-                feed=self._feed,
-                poster=poster,
-                schedule=self._times.webhook_waits,
-            ).run()
 
     async def _set_health(self, *, serving: bool) -> None:
         answer = health_pb2.HealthCheckResponse

@@ -22,8 +22,6 @@ from docferry.v1 import analysis_service_pb2 as pb
 from docferry.v1 import analysis_service_pb2_grpc as analysis_grpc
 from docferry.v1 import device_service_pb2 as device_pb
 from docferry.v1 import device_service_pb2_grpc as device_grpc
-from docferry.v1 import subscription_service_pb2 as subscription_pb
-from docferry.v1 import subscription_service_pb2_grpc as subscription_grpc
 from docferry_cloud import resources
 from docferry_cloud.correct import correction
 from docferry_cloud.device_watch import Wanted
@@ -33,7 +31,6 @@ from docferry_cloud.listing import listing
 from docferry_cloud.rows import Caller
 from docferry_cloud.service import Service
 from docferry_cloud.settings import Token
-from docferry_cloud.subscriptions import SubscriptionRow
 from docferry_cloud.watch import Told
 
 log = logging.getLogger(__name__)
@@ -85,7 +82,7 @@ def _shown(error: Exception, name: str) -> DocferryError:
     )
 
 
-class _Authenticated:
+class Authenticated:
     """What every servicer needs: the service behind it, and who calls."""
 
     def __init__(self, service: Service, tokens: tuple[Token, ...]) -> None:
@@ -96,7 +93,7 @@ class _Authenticated:
         return authenticate(context.invocation_metadata() or (), self._tokens)
 
 
-class AnalysisServicer(_Authenticated, analysis_grpc.AnalysisServiceServicer):
+class AnalysisServicer(Authenticated, analysis_grpc.AnalysisServiceServicer):
     """`AnalysisService`."""
 
     def __init__(self, service: Service, tokens: tuple[Token, ...]) -> None:
@@ -207,7 +204,7 @@ class AnalysisServicer(_Authenticated, analysis_grpc.AnalysisServiceServicer):
                 yield piece
 
 
-class DeviceServicer(_Authenticated, device_grpc.DeviceServiceServicer):
+class DeviceServicer(Authenticated, device_grpc.DeviceServiceServicer):
     """`DeviceService`: what is wanted of a device; certificates and configuration are not in this release."""
 
     @answered
@@ -249,50 +246,6 @@ class DeviceServicer(_Authenticated, device_grpc.DeviceServiceServicer):
         """Take note that a part will not come."""
         state = await self._service.refuse(self._caller(context), request)
         return device_pb.RefuseResponse(state=resources.state_number(state))
-
-
-class SubscriptionServicer(_Authenticated, subscription_grpc.SubscriptionServiceServicer):
-    """`SubscriptionService`."""
-
-    @answered
-    async def Create(
-        self, request: subscription_pb.SubscriptionServiceCreateRequest, context: Context
-    ) -> subscription_pb.SubscriptionServiceCreateResponse:
-        """Add a webhook."""
-        tenant = self._caller(context).tenant
-        row, secret = await self._service.subscribe(tenant, request.subscription.url, request.secret)
-        return subscription_pb.SubscriptionServiceCreateResponse(subscription=_subscription(row), secret=secret)
-
-    @answered
-    async def List(
-        self, request: subscription_pb.SubscriptionServiceListRequest, context: Context
-    ) -> subscription_pb.SubscriptionServiceListResponse:
-        """Give a page of webhooks."""
-        tenant, size = self._caller(context).tenant, resources.page_size(request.page_size)
-        rows = await self._service.subscriptions_page(tenant, size + 1, resources.after_token(request.page_token))
-        more = ""
-        if len(rows) > size:
-            more = resources.page_token(rows[size - 1].create_time, rows[size - 1].subscription_id)
-        return subscription_pb.SubscriptionServiceListResponse(
-            subscriptions=[_subscription(row) for row in rows[:size]], next_page_token=more
-        )
-
-    @answered
-    async def Delete(
-        self, request: subscription_pb.SubscriptionServiceDeleteRequest, context: Context
-    ) -> subscription_pb.SubscriptionServiceDeleteResponse:
-        """Remove a webhook."""
-        await self._service.unsubscribe(self._caller(context).tenant, request.subscription_id)
-        return subscription_pb.SubscriptionServiceDeleteResponse()
-
-
-def _subscription(row: SubscriptionRow) -> subscription_pb.Subscription:
-    return subscription_pb.Subscription(
-        subscription_id=row.subscription_id,
-        url=row.url,
-        create_time=resources.time(row.create_time),
-        disabled_reason=row.disabled_reason,
-    )
 
 
 def _missing(name: str) -> Unimplemented:

@@ -7,7 +7,7 @@ import pytest
 from standardwebhooks import Webhook
 
 from docferry.v1 import subscription_service_pb2 as pb
-from docferry_cloud.webhooks import Poster
+from docferry_cloud.sinks.webhook import WebhookSink
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -142,14 +142,14 @@ async def test_webhooks_are_listed_page_by_page(caller):
 
 
 async def test_a_webhook_that_breaks_the_poster_does_not_stop_the_others(caller, receiver, make_envelope, monkeypatch):
-    real = Poster.post
+    real = WebhookSink.send
 
-    async def post(self, delivery):
+    async def send(self, delivery, message):
         if delivery.url.endswith("/broken"):
             raise RuntimeError("a bug")
-        return await real(self, delivery)
+        return await real(self, delivery, message)
 
-    monkeypatch.setattr(Poster, "post", post)
+    monkeypatch.setattr(WebhookSink, "send", send)
     broken = pb.Subscription(url=f"{receiver.url}/broken")
     await caller("Create", pb.SubscriptionServiceCreateRequest(subscription=broken))
     await _subscribe(caller, receiver)
