@@ -1,13 +1,21 @@
 """Delivery rows on either database: what becomes of a delivery that fails, and what is tidied away."""
 
+import json
+
 import pytest
+from typer.testing import CliRunner
 
 from docferry.errors import NotFound
+from docferry.v1 import analysis_pb2, document_pb2
+from docferry_cloud.commands import cloud_app
+from docferry_cloud.database import Database
 from docferry_cloud.deliveries import Deliveries
+from docferry_cloud.rows import NewVersion
 from docferry_cloud.schema import SinkKind
 from docferry_cloud.sinks.titles import Facts
 from docferry_cloud.subscriptions import Subscriptions, Wish
 from tests.cloud.service.browser import Browser
+from tests.cloud.service.world import World
 
 DAY = 86_400_000_000
 
@@ -103,6 +111,40 @@ def test_the_operator_sees_every_tenants_and_a_tenant_its_own(world, rows, subsc
     assert not rows.page("other", "", dead=False, limit=10)
     with pytest.raises(NotFound):
         rows.replay("other", name)
+
+
+def test_a_title_tells_what_the_version_holds(world, rows):
+    analysis_id = world.take()
+    made = analysis_pb2.Interpretation()
+    made.document.pages.add().regions.add(type=document_pb2.REGION_TYPE_TABLE)
+    made.document.fields.add(name="total", value="EUR 9,00", normalized="9.00")
+    work = world.work("process")
+    with work.claimed(analysis_id):
+        work.finish(analysis_id, NewVersion("echo", made.SerializeToString()))
+    version = world.store.get("tenant", analysis_id=analysis_id).version
+    assert rows.facts("tenant", analysis_id, version) == Facts(True, {"total": "9.00"})
+    assert rows.facts("other", analysis_id, version) == Facts()
+
+
+def test_the_operator_lists_and_replays_by_command(tmp_path):
+    folder = tmp_path / "cloud"
+    world = World(Database(folder / "store.sqlite"))
+    made = Subscriptions(world.database, world.clock).create("tenant", Wish("https://example.org/"))[0]
+    rows = Deliveries(world.database, 30, world.clock)
+    world.take()
+    event_id = rows.next_delivery(made.subscription_id).event_id
+    rows.bury(rows.next_delivery(made.subscription_id), "HTTP 413")
+    world.database.close()
+    config = tmp_path / "cloud.toml"
+    config.write_text(f'[data]\ndirectory = "{folder}"\n')
+    run = CliRunner().invoke
+    listed = run(cloud_app, ["deliveries", "list", "--dead", "--json", "--config", str(config)])
+    (row,) = (json.loads(line) for line in listed.stdout.splitlines())
+    assert (row["event_id"], row["failure"], row["state"]) == (event_id, "HTTP 413", "dead")
+    again = run(cloud_app, ["deliveries", "replay", made.subscription_id, "--event", event_id, "--config", str(config)])
+    assert again.stdout.startswith("1 events")
+    assert not run(cloud_app, ["deliveries", "list", "--dead", "--config", str(config)]).stdout
+    assert "waiting" in run(cloud_app, ["deliveries", "list", "--config", str(config)]).stdout
 
 
 def test_a_title_knows_nothing_of_another_tenants_document_or_of_a_deleted_one(world, rows):
