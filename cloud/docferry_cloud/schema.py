@@ -55,7 +55,6 @@ class SinkKind(enum.StrEnum):
 
     WEBHOOK = "WEBHOOK"
     WEB_PUSH = "WEB_PUSH"
-    APPRISE = "APPRISE"
 
 
 OPEN_STATES = (State.AWAITING_PARTS, State.PENDING, State.RUNNING)
@@ -244,7 +243,7 @@ subscriptions = sa.Table(
     sa.Column("tenant", sa.String(64), nullable=False),
     sa.Column("kind", sa.Enum(SinkKind, native_enum=False, length=16), nullable=False, server_default="WEBHOOK"),
     sa.Column("url", sa.String(2048), nullable=False),
-    # A webhook's signing key; a browser's `p256dh.auth`; empty for Apprise, whose URL is the secret.
+    # A webhook's signing key; a browser's `p256dh.auth`.
     sa.Column("secret", sa.String(128), nullable=False),
     # The key before it, which signs too until then.
     sa.Column("old_secret", sa.String(128), nullable=False, server_default=""),

@@ -20,7 +20,6 @@ _KINDS = {
     pb.Subscription.KIND_UNSPECIFIED: SinkKind.WEBHOOK,
     pb.Subscription.KIND_WEBHOOK: SinkKind.WEBHOOK,
     pb.Subscription.KIND_WEB_PUSH: SinkKind.WEB_PUSH,
-    pb.Subscription.KIND_APPRISE: SinkKind.APPRISE,
 }
 
 

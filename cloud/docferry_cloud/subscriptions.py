@@ -1,4 +1,4 @@
-"""Who is told about events besides those who watch: webhooks, browsers, Apprise URLs, as rows."""
+"""Who is told about events besides those who watch: webhooks and browsers, as rows."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ class Subscriptions:
                 connection.execute(subscriptions.delete().where(subscriptions.c.subscription_id == gone))
             for name, webhook in wanted.items():
                 if name in stored:
-                    values = {"disabled_reason": "", "language": webhook.language}
+                    values: dict[str, Any] = {"disabled_reason": "", "language": webhook.language}
                     if stored[name] != webhook.secret:
                         until = now + int(overlap_s * MICROSECONDS)
                         values |= {"secret": webhook.secret, "old_secret": stored[name], "old_secret_until": until}
@@ -201,11 +201,6 @@ class Subscriptions:
                         "language": webhook.language,
                     }
                     _insert(connection, row, webhook.tenant, configured=True)
-
-
-def shown_url(kind: SinkKind, url: str) -> str:
-    """A subscription's address as it may be shown: an Apprise URL is a secret, of which only the service is told."""
-    return f"{url.partition('://')[0]}://***" if kind is SinkKind.APPRISE else url
 
 
 def _checked(wish: Wish) -> str:
@@ -240,10 +235,10 @@ def _same_browser(tenant: str, wish: Wish) -> tuple[sa.ColumnElement[bool], ...]
     )
 
 
-def _row(stored: Mapping[str, Any]) -> SubscriptionRow:
+def _row(stored: Mapping[Any, Any]) -> SubscriptionRow:
     shown = {name: value for name, value in stored.items() if name != "secret"}
     public = keys.public_key(stored["secret"]) if stored["kind"] is SinkKind.WEBHOOK else ""
-    return SubscriptionRow(**{**shown, "url": shown_url(stored["kind"], stored["url"])}, public_key=public)
+    return SubscriptionRow(**shown, public_key=public)
 
 
 def _not_found(subscription_id: str) -> NotFound:

@@ -29,7 +29,7 @@ _MAX_ADDRESSES = 4
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back: the status (0 if nothing did), the seconds that Retry-After asks for, and the failure in words."""
+    """What came back: the status (0 if nothing did), the seconds that Retry-After asks for, and why in words."""
 
     status: int
     retry_after: float = 0.0

@@ -39,16 +39,17 @@ def push_keys(p256dh: str, auth: str) -> PushKeys:
     from cryptography.hazmat.primitives.asymmetric import ec
 
     point, secret = _bytes(p256dh), _bytes(auth)
+    malformed = InputError(
+        "the browser's push keys are malformed",
+        remedy="give `p256dh` (65 bytes) and `auth` (16 bytes) as PushSubscription.toJSON() has them",
+        field="push_keys",
+    )
+    if len(point) != _P256DH_BYTES or len(secret) != _AUTH_BYTES:
+        raise malformed
     try:
-        if len(point) != _P256DH_BYTES or len(secret) != _AUTH_BYTES:
-            raise ValueError
         ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
     except ValueError:
-        raise InputError(
-            "the browser's push keys are malformed",
-            remedy="give `p256dh` (65 bytes) and `auth` (16 bytes) as PushSubscription.toJSON() has them",
-            field="push_keys",
-        ) from None
+        raise malformed from None
     return PushKeys(b64url(point), b64url(secret))
 
 

@@ -47,9 +47,7 @@ Global___SignatureMethod: _TypeAlias = SignatureMethod  # noqa: Y015
 
 @_typing.final
 class Subscription(_message.Message):
-    """Somebody who is told of events: a webhook, signed by the Standard Webhooks scheme; a browser; or what an Apprise URL
-    leads to.
-    """
+    """Somebody who is told of events: a webhook, signed by the Standard Webhooks scheme, or a browser."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -65,8 +63,6 @@ class Subscription(_message.Message):
         """Every event, as a signed POST."""
         KIND_WEB_PUSH: Subscription._Kind.ValueType  # 2
         """What people care for (finished, failed, corrected), by Web Push (RFC 8030)."""
-        KIND_APPRISE: Subscription._Kind.ValueType  # 3
-        """The same, to what an Apprise URL leads to: ntfy, Slack, Telegram, e-mail, MQTT and others."""
 
     class Kind(_Kind, metaclass=_KindEnumTypeWrapper):
         """How it is told."""
@@ -77,8 +73,6 @@ class Subscription(_message.Message):
     """Every event, as a signed POST."""
     KIND_WEB_PUSH: Subscription.Kind.ValueType  # 2
     """What people care for (finished, failed, corrected), by Web Push (RFC 8030)."""
-    KIND_APPRISE: Subscription.Kind.ValueType  # 3
-    """The same, to what an Apprise URL leads to: ntfy, Slack, Telegram, e-mail, MQTT and others."""
 
     SUBSCRIPTION_ID_FIELD_NUMBER: _builtins.int
     URL_FIELD_NUMBER: _builtins.int
@@ -92,9 +86,7 @@ class Subscription(_message.Message):
     subscription_id: _builtins.str
     """Output only. Unique."""
     url: _builtins.str
-    """Required. Where events are posted, http or https; a browser's endpoint. An Apprise URL is a secret: of it, only the
-    service is shown.
-    """
+    """Required. Where events are posted, http or https; a browser's endpoint."""
     disabled_reason: _builtins.str
     """Output only. Why it was switched off, or empty while it works."""
     kind: Global___Subscription.Kind.ValueType

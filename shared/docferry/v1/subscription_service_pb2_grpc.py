@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class SubscriptionServiceStub:
-    """Keeps the tenant's webhooks, browsers and other subscribers.
+    """Keeps the tenant's webhooks and browsers.
     """
 
     def __init__(self, channel):
@@ -73,7 +73,7 @@ class SubscriptionServiceStub:
 
 
 class SubscriptionServiceServicer:
-    """Keeps the tenant's webhooks, browsers and other subscribers.
+    """Keeps the tenant's webhooks and browsers.
     """
 
     def Create(self, request, context):
@@ -172,7 +172,7 @@ def add_SubscriptionServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class SubscriptionService:
-    """Keeps the tenant's webhooks, browsers and other subscribers.
+    """Keeps the tenant's webhooks and browsers.
     """
 
     @staticmethod

@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class SubscriptionServiceStub:
-    """Keeps the tenant's webhooks, browsers and other subscribers."""
+    """Keeps the tenant's webhooks and browsers."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -50,7 +50,7 @@ class SubscriptionServiceStub:
 
 @_typing.type_check_only
 class SubscriptionServiceAsyncStub(SubscriptionServiceStub):
-    """Keeps the tenant's webhooks, browsers and other subscribers."""
+    """Keeps the tenant's webhooks and browsers."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Create: _aio.UnaryUnaryMultiCallable[_subscription_service_pb2.SubscriptionServiceCreateRequest, _subscription_service_pb2.SubscriptionServiceCreateResponse]  # type: ignore[assignment]
@@ -69,7 +69,7 @@ class SubscriptionServiceAsyncStub(SubscriptionServiceStub):
     """Gives the key that a browser subscribes with."""
 
 class SubscriptionServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Keeps the tenant's webhooks, browsers and other subscribers."""
+    """Keeps the tenant's webhooks and browsers."""
 
     @_abc_1.abstractmethod
     def Create(

@@ -1,4 +1,4 @@
-"""Web Push against a real push endpoint over HTTP: decrypted by another implementation, and against RFC 8291's vector."""
+"""Web Push against a real push endpoint over HTTP: decrypted by other code, and by RFC 8291's vector."""
 
 import json
 import time
