@@ -14,12 +14,16 @@ import typer
 from docferry import console
 from docferry.settings import load
 from docferry_cloud.access.commands import audit, keys_app
+from docferry_cloud.delivery_commands import deliveries_app
 
 if TYPE_CHECKING:
     from docferry_cloud.engine import Engine
     from docferry_cloud.settings import CloudSettings
 
 cloud_app = typer.Typer(help="The cloud service.", no_args_is_help=True)
+
+
+cloud_app.add_typer(deliveries_app, name="deliveries")
 
 
 @cloud_app.callback()

@@ -78,7 +78,7 @@ def make_core(settings: CloudSettings) -> Core:
         ConfigurationError: A URL is none, or the folder cannot be made.
     """
     folder = settings.directory
-    database = Database(settings.database or folder / "store.sqlite", min_free_bytes=settings.min_free_bytes)
+    database = database_of(settings)
     log = EventLog(database)
     blobs = open_blobs(settings.blobs, folder / "blobs", settings.blobs_endpoint)
     limits = Limits(
@@ -104,3 +104,13 @@ def make_core(settings: CloudSettings) -> Core:
         metrics=cloud_metrics(database),
         traces=open_traces(settings.tracing_endpoint, "docferry-cloud"),
     )
+
+
+def database_of(settings: CloudSettings) -> Database:
+    """The database that the settings name; nothing is connected to yet.
+
+    Raises:
+        ConfigurationError: The URL is none.
+    """
+    place = settings.database or settings.directory / "store.sqlite"
+    return Database(place, min_free_bytes=settings.min_free_bytes)

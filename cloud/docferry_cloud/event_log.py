@@ -14,11 +14,17 @@ import sqlalchemy as sa
 
 from docferry_cloud import webhook_format
 from docferry_cloud.database import Clock, Database
-from docferry_cloud.schema import EventType, State, deliveries, events, facts, subscriptions
+from docferry_cloud.schema import EventType, SinkKind, State, deliveries, events, facts, subscriptions
 
-_HOOKS = sa.select(subscriptions.c.subscription_id).where(
-    subscriptions.c.tenant == sa.bindparam("tenant"), subscriptions.c.disabled_reason == ""
+_FOR_PEOPLE = (EventType.SUCCEEDED, EventType.FAILED, EventType.VERSION_ADDED)
+"""What people are told; a program that has a webhook is told everything."""
+_SUBSCRIBERS = sa.select(subscriptions.c.subscription_id).where(
+    subscriptions.c.tenant == sa.bindparam("tenant"),
+    subscriptions.c.disabled_reason == "",
+    subscriptions.c.analysis_id.in_(("", sa.bindparam("analysis_id"))),
+    subscriptions.c.document_id.in_(("", sa.bindparam("document_id"))),
 )
+_PROGRAMS = _SUBSCRIBERS.where(subscriptions.c.kind == SinkKind.WEBHOOK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +84,7 @@ class EventLog:
             listener()
 
     def append(self, connection: sa.Connection, happening: Happening) -> None:
-        """Append one event and a delivery for every webhook of the tenant, in the caller's transaction.
+        """Append one event and a delivery for every subscriber whom it concerns, in the caller's transaction.
 
         PROGRESS is for those who watch: a receiver that was away would be sent what is long past.
         """
@@ -99,7 +105,9 @@ class EventLog:
         (sequence,) = connection.execute(events.insert(), row).inserted_primary_key or (0,)
         if happening.type is EventType.PROGRESS:
             return
-        hooks = connection.execute(_HOOKS, {"tenant": happening.tenant}).scalars().all()
+        concerned = _SUBSCRIBERS if happening.type in _FOR_PEOPLE else _PROGRAMS
+        known = {key: row[key] for key in ("tenant", "analysis_id", "document_id")}
+        hooks = connection.execute(concerned, known).scalars().all()
         if not hooks:
             return
         body = webhook_format.payload(
@@ -118,6 +126,7 @@ class EventLog:
                 "event_id": event_id,
                 "attempts": 0,
                 "due_time": now,
+                "create_time": now,
                 "body": body,
             }
             for hook in hooks

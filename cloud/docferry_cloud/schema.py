@@ -51,6 +51,13 @@ class EventType(enum.StrEnum):
     PROGRESS = "PROGRESS"
 
 
+class SinkKind(enum.StrEnum):
+    """How a subscriber is told; the names of `Subscription.Kind`."""
+
+    WEBHOOK = "WEBHOOK"
+    WEB_PUSH = "WEB_PUSH"
+
+
 OPEN_STATES = (State.AWAITING_PARTS, State.PENDING, State.RUNNING)
 """States from which an analysis still moves on by itself."""
 WORK_STATES = (State.PENDING, State.RUNNING)
@@ -241,16 +248,28 @@ subscriptions = sa.Table(
     metadata,
     sa.Column("subscription_id", sa.String(36), primary_key=True),
     sa.Column("tenant", sa.String(64), nullable=False),
+    sa.Column("kind", sa.Enum(SinkKind, native_enum=False, length=16), nullable=False, server_default="WEBHOOK"),
     sa.Column("url", sa.String(2048), nullable=False),
+    # A webhook's signing key; a browser's `p256dh.auth`.
     sa.Column("secret", sa.String(128), nullable=False),
+    # The key before it, which signs too until then.
+    sa.Column("old_secret", sa.String(128), nullable=False, server_default=""),
+    sa.Column("old_secret_until", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("language", sa.String(8), nullable=False, server_default="en"),
+    # Only events of this analysis, or of this document; empty: of all.
+    sa.Column("analysis_id", sa.String(36), nullable=False, server_default=""),
+    sa.Column("document_id", sa.String(36), nullable=False, server_default=""),
     sa.Column("configured", sa.Boolean, nullable=False),
     sa.Column("create_time", sa.BigInteger, nullable=False),
     sa.Column("disabled_reason", sa.String(255), nullable=False),
+    # When it last took an event; 0: never.
+    sa.Column("delivered_time", sa.BigInteger, nullable=False, server_default="0"),
     # The process that posts to it now, so that first attempts keep their order.
     sa.Column("lease_until", sa.BigInteger, nullable=False),
     sa.Index("subscriptions_by_tenant", "tenant", "create_time"),
 )
 
+# What is still to be delivered, and what was given up (`dead_time` is not 0). Ids and states, never content.
 deliveries = sa.Table(
     "deliveries",
     metadata,
@@ -265,7 +284,11 @@ deliveries = sa.Table(
     sa.Column("attempts", sa.Integer, nullable=False),
     sa.Column("due_time", sa.BigInteger, nullable=False),
     sa.Column("body", sa.LargeBinary, nullable=False),
-    sa.Index("deliveries_by_due", "due_time"),
+    sa.Column("create_time", sa.BigInteger, nullable=False, server_default="0"),
+    # Why the last attempt failed.
+    sa.Column("failure", sa.String(255), nullable=False, server_default=""),
+    sa.Column("dead_time", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Index("deliveries_by_due", "dead_time", "due_time"),
 )
 
 # A key's secret is nowhere, only its hash. Rows stay when a key is revoked: the audit log names it.

@@ -24,18 +24,21 @@ from docferry.v1 import (
     subscription_service_pb2,
     subscription_service_pb2_grpc,
 )
-from docferry_cloud import webhooks
 from docferry_cloud.access.audit import Trail
 from docferry_cloud.access.gate import Gate
 from docferry_cloud.access.keys import Keys
 from docferry_cloud.access.limits import CallLimits
 from docferry_cloud.core import Times, make_core
+from docferry_cloud.deliveries import Deliveries
 from docferry_cloud.device_watch import WantFeed
 from docferry_cloud.engine import Engine
 from docferry_cloud.loops import end, keep_going
 from docferry_cloud.service import Service
-from docferry_cloud.services import AnalysisServicer, DeviceServicer, SubscriptionServicer
+from docferry_cloud.services import AnalysisServicer, DeviceServicer
 from docferry_cloud.settings import CloudSettings
+from docferry_cloud.sinks.observed import Observed
+from docferry_cloud.sinks.push import Push
+from docferry_cloud.subscription_services import SubscriptionServicer
 from docferry_cloud.subscriptions import Subscriptions
 from docferry_cloud.watch import EventFeed
 from docferry_cloud.worker import Worker
@@ -103,11 +106,16 @@ class CloudServer:
         self._core = core = make_core(settings)
         self._worker = Worker(core, settings, engine_factory=engine_factory, times=self._times)
         self._subscriptions = Subscriptions(core.database)
+        self._deliveries = Deliveries(core.database, settings.retention_days)
         self._feed = EventFeed(core.database, core.log, self._times.watch, metrics=core.metrics)
         self._want_feed = WantFeed(core.database, core.wants, self._feed, self._times.watch)
+        observed = Observed(core.metrics, None if core.traces is None else core.tell)
+        self._push = Push(core.database, self._deliveries, self._feed, settings, self._times.webhook_waits, observed)
         self._service = Service(
             core,
             subscriptions=self._subscriptions,
+            deliveries=self._deliveries,
+            push=self._push,
             feed=self._feed,
             want_feed=self._want_feed,
             enqueue=self._worker.workflows.enqueue,
@@ -138,7 +146,8 @@ class CloudServer:
         database = self._core.database
         await database.run(database.create)
         await database.run(self._check_open)
-        await database.run(self._subscriptions.configure, self._settings.webhooks)
+        await database.run(self._subscriptions.configure, self._settings.webhooks, self._settings.overlap_s)
+        await self._push.open()
         await self._feed.open()
         await self._set_health(serving=False)
         if self._settings.metrics_port:
@@ -152,7 +161,7 @@ class CloudServer:
         bodies = (
             ("event feed", self._feed.run),
             ("want feed", self._want_feed.run),
-            ("webhooks", self._post),
+            ("deliveries", self._push.run),
             ("health", self._watch_health),
             ("audit log", self._trail.run),
         )
@@ -225,19 +234,6 @@ class CloudServer:
             log.warning("not healthy: %s", error)
             serving = False
         await self._set_health(serving=serving)
-
-    async def _post(self) -> None:
-        async with webhooks.client() as client:
-            poster = webhooks.Poster(client, allow_private=self._settings.allow_private)
-            await webhooks.WebhookLoop(
-                database=self._core.database,
-                subscriptions=self._subscriptions,
-                feed=self._feed,
-                poster=poster,
-                metrics=self._core.metrics,
-                tell=None if self._core.traces is None else self._core.tell,
-                schedule=self._times.webhook_waits,
-            ).run()
 
     async def _set_health(self, *, serving: bool) -> None:
         self._core.metrics.set("docferry_healthy", serving)

@@ -19,13 +19,15 @@ from docferry_cloud import intake
 from docferry_cloud.core import Core
 from docferry_cloud.correct import Correction, Corrections
 from docferry_cloud.database import wall_clock
+from docferry_cloud.deliveries import Deliveries, DeliveryRow
 from docferry_cloud.device_watch import Wanted, WantFeed
 from docferry_cloud.listing import Listing, page
 from docferry_cloud.log_ids import ids_of
 from docferry_cloud.metrics import count_submission
 from docferry_cloud.rows import AnalysisRow, Caller
-from docferry_cloud.schema import State
-from docferry_cloud.subscriptions import SubscriptionRow, Subscriptions
+from docferry_cloud.schema import SinkKind, State
+from docferry_cloud.sinks.push import Push
+from docferry_cloud.subscriptions import SubscriptionRow, Subscriptions, Wish
 from docferry_cloud.supply import Progress, check_chunk, find_part, piece, supply
 from docferry_cloud.together import Together
 from docferry_cloud.want_list import refusal, wish
@@ -52,6 +54,8 @@ class Service:
         core: Core,
         *,
         subscriptions: Subscriptions,
+        deliveries: Deliveries,
+        push: Push,
         feed: EventFeed,
         want_feed: WantFeed,
         enqueue: Callable[[str], None],
@@ -71,6 +75,8 @@ class Service:
         # One after the other: who waits for an acknowledgement goes before who waits for work to begin.
         self._enqueuing = asyncio.Lock()
         self._subscriptions = subscriptions
+        self._deliveries = deliveries
+        self._push = push
         self._feed = feed
         self._want_feed = want_feed
         self._enqueue = enqueue
@@ -189,18 +195,52 @@ class Service:
         if released:
             await self._blob_threads.run(self._blob_list.clear, released)
 
-    async def subscribe(self, tenant: str, url: str, secret: str) -> tuple[SubscriptionRow, str]:
-        """Add a webhook; gives it with its secret."""
-        return await self._database.run(self._subscriptions.create, tenant, url, secret)
+    async def subscribe(self, tenant: str, wish: Wish) -> tuple[SubscriptionRow, str]:
+        """Add a subscription; gives it with a webhook's key.
+
+        Raises:
+            ConfigurationError: A browser subscribes, but Web Push is not set up.
+        """
+        if wish.kind is SinkKind.WEB_PUSH:
+            self._push.vapid()
+        return await self._database.run(self._subscriptions.create, tenant, wish)
+
+    async def rotate(
+        self, tenant: str, subscription_id: str, secret: str, overlap_s: float, *, asymmetric: bool
+    ) -> tuple[SubscriptionRow, str]:
+        """Give a webhook a new key; gives both."""
+        rotate = self._subscriptions.rotate
+        return await self._database.run(rotate, tenant, subscription_id, secret, overlap_s, asymmetric=asymmetric)
+
+    async def deliveries_page(
+        self, tenant: str, subscription_id: str, limit: int, before: tuple[int, str] | None, *, dead: bool
+    ) -> list[DeliveryRow]:
+        """Deliveries, newest event first."""
+        page = self._deliveries.page
+        return await self._database.run(page, tenant, subscription_id, dead=dead, limit=limit, before=before)
+
+    async def replay(self, tenant: str, subscription_id: str, event_id: str) -> int:
+        """Make dead letters due again; gives how many."""
+        count = await self._database.run(self._deliveries.replay, tenant, subscription_id, event_id)
+        self._log.announce()
+        return count
+
+    def push_key(self) -> str:
+        """The public key that browsers subscribe with.
+
+        Raises:
+            ConfigurationError: Web Push is not set up.
+        """
+        return self._push.vapid().public
 
     async def subscriptions_page(
         self, tenant: str, limit: int, before: tuple[int, str] | None
     ) -> list[SubscriptionRow]:
-        """Webhooks, newest first."""
+        """Subscriptions, newest first."""
         return await self._database.run(self._subscriptions.page, tenant, limit, before)
 
     async def unsubscribe(self, tenant: str, subscription_id: str) -> None:
-        """Remove a webhook."""
+        """Remove a subscription."""
         await self._database.run(self._subscriptions.delete, tenant, subscription_id)
 
     async def settle(self) -> None:

@@ -19,8 +19,6 @@ from docferry.v1 import analysis_service_pb2 as pb
 from docferry.v1 import analysis_service_pb2_grpc as analysis_grpc
 from docferry.v1 import device_service_pb2 as device_pb
 from docferry.v1 import device_service_pb2_grpc as device_grpc
-from docferry.v1 import subscription_service_pb2 as subscription_pb
-from docferry.v1 import subscription_service_pb2_grpc as subscription_grpc
 from docferry_cloud import resources
 from docferry_cloud.access.gate import Context, Gate
 from docferry_cloud.correct import correction
@@ -29,12 +27,11 @@ from docferry_cloud.finished import MAX_EXPORTS, asked, exported
 from docferry_cloud.listing import listing
 from docferry_cloud.rows import Caller
 from docferry_cloud.service import Service
-from docferry_cloud.subscriptions import SubscriptionRow
 from docferry_cloud.watch import Told
 
 log = logging.getLogger(__name__)
 
-S = TypeVar("S", bound="_Servicer")
+S = TypeVar("S", bound="Servicer")
 Q = TypeVar("Q")
 A = TypeVar("A")
 
@@ -89,7 +86,7 @@ def _shown(error: Exception, name: str) -> DocferryError:
     )
 
 
-class _Servicer:
+class Servicer:
     """What every servicer needs: the service behind it, and the gate before it."""
 
     SERVICE: ClassVar[str]
@@ -100,7 +97,7 @@ class _Servicer:
         self.gate = gate
 
 
-class AnalysisServicer(_Servicer, analysis_grpc.AnalysisServiceServicer):
+class AnalysisServicer(Servicer, analysis_grpc.AnalysisServiceServicer):
     """`AnalysisService`."""
 
     SERVICE = pb.DESCRIPTOR.services_by_name["AnalysisService"].full_name
@@ -213,7 +210,7 @@ class AnalysisServicer(_Servicer, analysis_grpc.AnalysisServiceServicer):
                 yield piece
 
 
-class DeviceServicer(_Servicer, device_grpc.DeviceServiceServicer):
+class DeviceServicer(Servicer, device_grpc.DeviceServiceServicer):
     """`DeviceService`: what is wanted of a device; certificates and configuration are not in this release."""
 
     SERVICE = device_pb.DESCRIPTOR.services_by_name["DeviceService"].full_name
@@ -256,52 +253,6 @@ class DeviceServicer(_Servicer, device_grpc.DeviceServiceServicer):
         """Take note that a part will not come."""
         state = await self._service.refuse(caller, request)
         return device_pb.RefuseResponse(state=resources.state_number(state))
-
-
-class SubscriptionServicer(_Servicer, subscription_grpc.SubscriptionServiceServicer):
-    """`SubscriptionService`."""
-
-    SERVICE = subscription_pb.DESCRIPTOR.services_by_name["SubscriptionService"].full_name
-
-    @answered
-    async def Create(
-        self, request: subscription_pb.SubscriptionServiceCreateRequest, caller: Caller
-    ) -> subscription_pb.SubscriptionServiceCreateResponse:
-        """Add a webhook."""
-        tenant = caller.tenant
-        row, secret = await self._service.subscribe(tenant, request.subscription.url, request.secret)
-        return subscription_pb.SubscriptionServiceCreateResponse(subscription=_subscription(row), secret=secret)
-
-    @answered
-    async def List(
-        self, request: subscription_pb.SubscriptionServiceListRequest, caller: Caller
-    ) -> subscription_pb.SubscriptionServiceListResponse:
-        """Give a page of webhooks."""
-        tenant, size = caller.tenant, resources.page_size(request.page_size)
-        rows = await self._service.subscriptions_page(tenant, size + 1, resources.after_token(request.page_token))
-        more = ""
-        if len(rows) > size:
-            more = resources.page_token(rows[size - 1].create_time, rows[size - 1].subscription_id)
-        return subscription_pb.SubscriptionServiceListResponse(
-            subscriptions=[_subscription(row) for row in rows[:size]], next_page_token=more
-        )
-
-    @answered
-    async def Delete(
-        self, request: subscription_pb.SubscriptionServiceDeleteRequest, caller: Caller
-    ) -> subscription_pb.SubscriptionServiceDeleteResponse:
-        """Remove a webhook."""
-        await self._service.unsubscribe(caller.tenant, request.subscription_id)
-        return subscription_pb.SubscriptionServiceDeleteResponse()
-
-
-def _subscription(row: SubscriptionRow) -> subscription_pb.Subscription:
-    return subscription_pb.Subscription(
-        subscription_id=row.subscription_id,
-        url=row.url,
-        create_time=resources.time(row.create_time),
-        disabled_reason=row.disabled_reason,
-    )
 
 
 def _missing(name: str) -> Unimplemented:

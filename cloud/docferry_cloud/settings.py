@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +14,8 @@ import httpx
 from docferry.channel import is_loopback
 from docferry.errors import ConfigurationError
 from docferry.settings import Setting
+from docferry_cloud.sinks.keys import check_secret
+from docferry_cloud.sinks.message import MAX_PUBLIC_URL
 
 LOCAL_TENANT = "local"
 """Tenant and device of every caller while no tokens are configured."""
@@ -109,14 +109,25 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "metrics.port", 0, "Port of this machine for Prometheus, at /metrics; 0 for none", minimum=0, maximum=65535
     ),
-    Setting("webhooks.endpoints", [], "Webhooks: tables {url, secret, tenant}; secret as `whsec_...`"),
-    Setting("webhooks.allow_private", False, "Let webhooks go to private and loopback addresses"),
+    Setting("webhooks.endpoints", [], "Webhooks: tables {url, secret, tenant}; secret as `whsec_...` or `whsk_...`"),
+    Setting("webhooks.allow_private", False, "Let webhooks and pushes go to private and loopback addresses"),
+    Setting(
+        "webhooks.overlap_hours",
+        24,
+        "How long the old secret of an endpoint whose secret was changed here signs beside the new one",
+        minimum=0,
+        maximum=168,
+    ),
+    Setting("push.public_url", "", "Where people reach the service, `https://HOST`; links to results begin with it"),
+    Setting("web_push.contact", "", "`mailto:` or `https:` address for push services; empty: no Web Push"),
+    Setting("web_push.vapid_key", "", "PEM file with the P-256 key of Web Push; empty makes one, kept in the database"),
+    Setting("web_push.ttl_hours", 72, "How long a push service keeps a message", minimum=1, maximum=672),
 )
 
 _HASH = re.compile(r"[0-9a-f]{64}")
+_CONTACT = re.compile(r"mailto:[^@\s]{1,64}@[^@\s]{1,255}|https://\S{1,500}")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?")
-_SECRET_PREFIX = "whsec_"  # noqa: S105 - the scheme's prefix, no secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +146,7 @@ class Webhook:
     url: str
     secret: str
     tenant: str
+    language: str = "en"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +200,11 @@ class CloudSettings:
     tracing_endpoint: str = ""
     log_format: str = "console"
     log_level: str = "info"
+    overlap_s: float = 86400.0
+    public_url: str = ""
+    push_contact: str = ""
+    vapid_key: Path | None = None
+    push_ttl_s: int = 259_200
 
     def __post_init__(self) -> None:
         if (self.certificate is None) != (self.key is None):
@@ -261,24 +278,12 @@ def cloud_settings(values: Mapping[str, Any]) -> CloudSettings:
         tracing_endpoint=values["tracing.endpoint"],
         log_format=values["log.format"],
         log_level=values["log.level"],
+        overlap_s=values["webhooks.overlap_hours"] * 3600.0,
+        public_url=_public_url(values["push.public_url"]),
+        push_contact=_contact(values["web_push.contact"]),
+        vapid_key=_path(values["web_push.vapid_key"]),
+        push_ttl_s=values["web_push.ttl_hours"] * 3600,
     )
-
-
-def secret_key(secret: str) -> bytes:
-    """The signing key in a Standard Webhooks secret.
-
-    Raises:
-        ConfigurationError: It is not `whsec_` and 24..64 bytes as base64.
-    """
-    try:
-        key = base64.b64decode(secret.removeprefix(_SECRET_PREFIX), validate=True)
-    except (binascii.Error, ValueError):
-        key = b""
-    if not secret.startswith(_SECRET_PREFIX) or not 24 <= len(key) <= 64:
-        raise ConfigurationError(
-            "the webhook's secret is malformed", remedy="give `whsec_` and 24 to 64 random bytes as base64"
-        )
-    return key
 
 
 def check_url(url: str) -> None:
@@ -311,6 +316,28 @@ def _origins(values: Sequence[Any]) -> tuple[str, ...]:
                 setting="http.origins",
             )
     return tuple(values)
+
+
+def _public_url(url: str) -> str:
+    if url:
+        check_url(url)
+        if len(url) > MAX_PUBLIC_URL or urlsplit(url).query or urlsplit(url).fragment:
+            raise ConfigurationError(
+                f"push.public_url is {url[:200]!r}",
+                remedy=f"give https://HOST, at most {MAX_PUBLIC_URL} characters, without ? and #",
+                setting="push.public_url",
+            )
+    return url.rstrip("/")
+
+
+def _contact(contact: str) -> str:
+    if contact and not _CONTACT.fullmatch(contact):
+        raise ConfigurationError(
+            f"web_push.contact is {contact[:200]!r}",
+            remedy="give mailto:somebody@example.com, or an https:// address",
+            setting="web_push.contact",
+        )
+    return contact
 
 
 def _path(text: str) -> Path | None:
@@ -360,5 +387,5 @@ def _token(place: str, table: Mapping[str, Any]) -> Token:
 def _webhook(place: str, table: Mapping[str, Any]) -> Webhook:
     _only(place, table, ("url", "secret", "tenant"))
     check_url(table["url"])
-    secret_key(table["secret"])
+    check_secret(table["secret"])
     return Webhook(table["url"], table["secret"], _named(f"{place}.tenant", table["tenant"]))

@@ -5,14 +5,11 @@ Source: standard-webhooks/standard-webhooks, spec/standard-webhooks.md.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 import json
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from docferry_cloud.settings import secret_key
+from docferry_cloud.sinks import keys
 
 RETRY_SECONDS: tuple[float, ...] = (5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400)
 """Waits after the first, second, ... failed attempt: ten attempts over about 75 hours."""
@@ -23,7 +20,7 @@ _MAX_WAIT_S = 86400.0
 def payload(
     *, kind: str, create_time: int, analysis_id: str, document_id: str, state: str, version: int, sequence: int
 ) -> bytes:
-    """The thin body of one event: ids and states that lead to the stored truth, never content."""
+    """What a delivery row keeps of its event: ids and states, never content. `sinks.message` reads it back."""
     body = {
         "type": f"analysis.{kind.lower()}",
         "timestamp": timestamp(create_time),
@@ -38,22 +35,21 @@ def payload(
     return json.dumps(body, separators=(",", ":")).encode()
 
 
-def headers(secret: str, message_id: str, attempt_time: int, body: bytes) -> dict[str, str]:
-    """The headers of one attempt: id (stable over retries), time of the attempt in seconds, signature.
+def headers(secrets: tuple[str, ...], message_id: str, attempt_time: int, body: bytes) -> dict[str, str]:
+    """The headers of one attempt: id (stable over retries), time of the attempt in seconds, signatures.
 
-    The signature is HMAC-SHA256 over `id.timestamp.body`.
+    Every key signs `id.timestamp.body`: while keys are exchanged, the old one signs beside the new.
 
     Raises:
-        ConfigurationError: The secret is malformed.
+        ConfigurationError: A key is malformed.
     """
     signed = b".".join((message_id.encode(), str(attempt_time).encode(), body))
-    digest = hmac.new(secret_key(secret), signed, hashlib.sha256).digest()
     return {
         "content-type": "application/json",
         "user-agent": "docferry",
         "webhook-id": message_id,
         "webhook-timestamp": str(attempt_time),
-        "webhook-signature": f"v1,{base64.b64encode(digest).decode()}",
+        "webhook-signature": " ".join(keys.signature(secret, signed) for secret in secrets),
     }
 
 

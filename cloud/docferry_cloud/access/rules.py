@@ -60,6 +60,11 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         f"{_SUBSCRIPTION}.Create": _rule(Scope.ADMIN),
         f"{_SUBSCRIPTION}.List": _rule(Scope.ADMIN),
         f"{_SUBSCRIPTION}.Delete": _rule(Scope.ADMIN),
+        f"{_SUBSCRIPTION}.Rotate": _rule(Scope.ADMIN),
+        f"{_SUBSCRIPTION}.ListDeliveries": _rule(Scope.ADMIN),
+        f"{_SUBSCRIPTION}.Replay": _rule(Scope.ADMIN),
+        # Public by its nature: a browser subscribes with it.
+        f"{_SUBSCRIPTION}.GetPushKey": _rule(Scope.READ, Scope.ADMIN),
     }
 )
 """By the rpc's full name."""

@@ -5,9 +5,11 @@ Who is told about events besides those who watch."""
 
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -19,22 +21,84 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _SignatureMethod:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _SignatureMethodEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SignatureMethod.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SIGNATURE_METHOD_UNSPECIFIED: _SignatureMethod.ValueType  # 0
+    """As HMAC."""
+    SIGNATURE_METHOD_HMAC_SHA256: _SignatureMethod.ValueType  # 1
+    """HMAC-SHA256 with a shared secret, "v1,"."""
+    SIGNATURE_METHOD_ED25519: _SignatureMethod.ValueType  # 2
+    """ed25519 with a key whose private half stays with the service, "v1a,"."""
+
+class SignatureMethod(_SignatureMethod, metaclass=_SignatureMethodEnumTypeWrapper):
+    """How a webhook's events are signed."""
+
+SIGNATURE_METHOD_UNSPECIFIED: SignatureMethod.ValueType  # 0
+"""As HMAC."""
+SIGNATURE_METHOD_HMAC_SHA256: SignatureMethod.ValueType  # 1
+"""HMAC-SHA256 with a shared secret, "v1,"."""
+SIGNATURE_METHOD_ED25519: SignatureMethod.ValueType  # 2
+"""ed25519 with a key whose private half stays with the service, "v1a,"."""
+Global___SignatureMethod: _TypeAlias = SignatureMethod  # noqa: Y015
+
 @_typing.final
 class Subscription(_message.Message):
-    """A webhook, signed by the Standard Webhooks scheme."""
+    """Somebody who is told of events: a webhook, signed by the Standard Webhooks scheme, or a browser."""
 
     DESCRIPTOR: _descriptor.Descriptor
+
+    class _Kind:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _KindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[Subscription._Kind.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        KIND_UNSPECIFIED: Subscription._Kind.ValueType  # 0
+        """A webhook."""
+        KIND_WEBHOOK: Subscription._Kind.ValueType  # 1
+        """Every event, as a signed POST."""
+        KIND_WEB_PUSH: Subscription._Kind.ValueType  # 2
+        """What people care for (finished, failed, corrected), by Web Push (RFC 8030)."""
+
+    class Kind(_Kind, metaclass=_KindEnumTypeWrapper):
+        """How it is told."""
+
+    KIND_UNSPECIFIED: Subscription.Kind.ValueType  # 0
+    """A webhook."""
+    KIND_WEBHOOK: Subscription.Kind.ValueType  # 1
+    """Every event, as a signed POST."""
+    KIND_WEB_PUSH: Subscription.Kind.ValueType  # 2
+    """What people care for (finished, failed, corrected), by Web Push (RFC 8030)."""
 
     SUBSCRIPTION_ID_FIELD_NUMBER: _builtins.int
     URL_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     DISABLED_REASON_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    LANGUAGE_FIELD_NUMBER: _builtins.int
+    ANALYSIS_ID_FIELD_NUMBER: _builtins.int
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    PUBLIC_KEY_FIELD_NUMBER: _builtins.int
     subscription_id: _builtins.str
     """Output only. Unique."""
     url: _builtins.str
-    """Required. Where events are posted, http or https."""
+    """Required. Where events are posted, http or https; a browser's endpoint."""
     disabled_reason: _builtins.str
     """Output only. Why it was switched off, or empty while it works."""
+    kind: Global___Subscription.Kind.ValueType
+    """How it is told."""
+    language: _builtins.str
+    """The language of titles, "en" or "zh"; empty is "en"."""
+    analysis_id: _builtins.str
+    """Only events of this analysis; empty: of all."""
+    document_id: _builtins.str
+    """Only events of this document; empty: of all."""
+    public_key: _builtins.str
+    """Output only. The key that verifies a webhook's ed25519 signatures, "whpk_..."; empty for a symmetric secret."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """Output only. When it was added."""
@@ -46,38 +110,79 @@ class Subscription(_message.Message):
         url: _builtins.str = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
         disabled_reason: _builtins.str = ...,
+        kind: Global___Subscription.Kind.ValueType = ...,
+        language: _builtins.str = ...,
+        analysis_id: _builtins.str = ...,
+        document_id: _builtins.str = ...,
+        public_key: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "disabled_reason", b"disabled_reason", "subscription_id", b"subscription_id", "url", b"url"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analysis_id", b"analysis_id", "create_time", b"create_time", "disabled_reason", b"disabled_reason", "document_id", b"document_id", "kind", b"kind", "language", b"language", "public_key", b"public_key", "subscription_id", b"subscription_id", "url", b"url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Subscription: _TypeAlias = Subscription  # noqa: Y015
 
 @_typing.final
+class PushKeys(_message.Message):
+    """A browser's keys, as PushSubscription.toJSON().keys has them."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    P256DH_FIELD_NUMBER: _builtins.int
+    AUTH_FIELD_NUMBER: _builtins.int
+    p256dh: _builtins.str
+    """Its P-256 point, 65 bytes as base64url."""
+    auth: _builtins.str
+    """Its authentication secret, 16 bytes as base64url."""
+    def __init__(
+        self,
+        *,
+        p256dh: _builtins.str = ...,
+        auth: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["auth", b"auth", "p256dh", b"p256dh"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PushKeys: _TypeAlias = PushKeys  # noqa: Y015
+
+@_typing.final
 class SubscriptionServiceCreateRequest(_message.Message):
-    """A webhook to add."""
+    """A subscription to add."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SUBSCRIPTION_FIELD_NUMBER: _builtins.int
     SECRET_FIELD_NUMBER: _builtins.int
+    PUSH_KEYS_FIELD_NUMBER: _builtins.int
+    SIGNATURE_METHOD_FIELD_NUMBER: _builtins.int
     secret: _builtins.str
-    """The secret, "whsec_" and 24..64 bytes as base64; empty lets the service make one."""
+    """A webhook's key: "whsec_" and 24..64 bytes, or "whsk_" and an ed25519 key, as base64; empty lets the service make one."""
+    signature_method: Global___SignatureMethod.ValueType
+    """Which kind of key the service makes where none is given."""
     @_builtins.property
     def subscription(self) -> Global___Subscription:
-        """Required. The webhook."""
+        """Required. The subscription."""
+
+    @_builtins.property
+    def push_keys(self) -> Global___PushKeys:
+        """Required for a browser. Its keys."""
 
     def __init__(
         self,
         *,
         subscription: Global___Subscription | None = ...,
         secret: _builtins.str = ...,
+        push_keys: Global___PushKeys | None = ...,
+        signature_method: Global___SignatureMethod.ValueType = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["subscription", b"subscription"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["push_keys", b"push_keys", "subscription", b"subscription"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["secret", b"secret", "subscription", b"subscription"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["push_keys", b"push_keys", "secret", b"secret", "signature_method", b"signature_method", "subscription", b"subscription"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -85,17 +190,19 @@ Global___SubscriptionServiceCreateRequest: _TypeAlias = SubscriptionServiceCreat
 
 @_typing.final
 class SubscriptionServiceCreateResponse(_message.Message):
-    """The webhook that was added."""
+    """The subscription that was added."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SUBSCRIPTION_FIELD_NUMBER: _builtins.int
     SECRET_FIELD_NUMBER: _builtins.int
     secret: _builtins.str
-    """The secret that signs its events; shown this once."""
+    """The secret that signs a webhook's events, shown this once; empty for ed25519, whose public key is in the
+    subscription.
+    """
     @_builtins.property
     def subscription(self) -> Global___Subscription:
-        """The webhook."""
+        """The subscription."""
 
     def __init__(
         self,
@@ -113,7 +220,7 @@ Global___SubscriptionServiceCreateResponse: _TypeAlias = SubscriptionServiceCrea
 
 @_typing.final
 class SubscriptionServiceListRequest(_message.Message):
-    """Asks for the tenant's webhooks."""
+    """Asks for the tenant's subscriptions."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -139,7 +246,7 @@ Global___SubscriptionServiceListRequest: _TypeAlias = SubscriptionServiceListReq
 
 @_typing.final
 class SubscriptionServiceListResponse(_message.Message):
-    """A page of webhooks."""
+    """A page of subscriptions."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -149,7 +256,7 @@ class SubscriptionServiceListResponse(_message.Message):
     """For the next page; empty at the end."""
     @_builtins.property
     def subscriptions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Subscription]:
-        """The webhooks."""
+        """The subscriptions."""
 
     def __init__(
         self,
@@ -167,13 +274,13 @@ Global___SubscriptionServiceListResponse: _TypeAlias = SubscriptionServiceListRe
 
 @_typing.final
 class SubscriptionServiceDeleteRequest(_message.Message):
-    """Which webhook to remove."""
+    """Which subscription to remove."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SUBSCRIPTION_ID_FIELD_NUMBER: _builtins.int
     subscription_id: _builtins.str
-    """Required. The webhook."""
+    """Required. The subscription."""
     def __init__(
         self,
         *,
@@ -203,3 +310,272 @@ class SubscriptionServiceDeleteResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SubscriptionServiceDeleteResponse: _TypeAlias = SubscriptionServiceDeleteResponse  # noqa: Y015
+
+@_typing.final
+class SubscriptionServiceRotateRequest(_message.Message):
+    """Which webhook gets a new key."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBSCRIPTION_ID_FIELD_NUMBER: _builtins.int
+    SECRET_FIELD_NUMBER: _builtins.int
+    SIGNATURE_METHOD_FIELD_NUMBER: _builtins.int
+    OVERLAP_FIELD_NUMBER: _builtins.int
+    subscription_id: _builtins.str
+    """Required. The webhook."""
+    secret: _builtins.str
+    """The new key, as in Create; empty lets the service make one."""
+    signature_method: Global___SignatureMethod.ValueType
+    """Which kind of key the service makes where none is given."""
+    @_builtins.property
+    def overlap(self) -> _duration_pb2.Duration:
+        """How long the old key signs beside the new one, at most 7 days; absent means a day."""
+
+    def __init__(
+        self,
+        *,
+        subscription_id: _builtins.str = ...,
+        secret: _builtins.str = ...,
+        signature_method: Global___SignatureMethod.ValueType = ...,
+        overlap: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["overlap", b"overlap"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["overlap", b"overlap", "secret", b"secret", "signature_method", b"signature_method", "subscription_id", b"subscription_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SubscriptionServiceRotateRequest: _TypeAlias = SubscriptionServiceRotateRequest  # noqa: Y015
+
+@_typing.final
+class SubscriptionServiceRotateResponse(_message.Message):
+    """The webhook with its new key."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBSCRIPTION_FIELD_NUMBER: _builtins.int
+    SECRET_FIELD_NUMBER: _builtins.int
+    secret: _builtins.str
+    """The new secret, shown this once; empty for ed25519."""
+    @_builtins.property
+    def subscription(self) -> Global___Subscription:
+        """The webhook."""
+
+    def __init__(
+        self,
+        *,
+        subscription: Global___Subscription | None = ...,
+        secret: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["subscription", b"subscription"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["secret", b"secret", "subscription", b"subscription"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SubscriptionServiceRotateResponse: _TypeAlias = SubscriptionServiceRotateResponse  # noqa: Y015
+
+@_typing.final
+class Delivery(_message.Message):
+    """One event that is to be delivered to one subscriber, or was given up."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBSCRIPTION_ID_FIELD_NUMBER: _builtins.int
+    EVENT_ID_FIELD_NUMBER: _builtins.int
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    ATTEMPTS_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    DUE_TIME_FIELD_NUMBER: _builtins.int
+    DEAD_TIME_FIELD_NUMBER: _builtins.int
+    FAILURE_FIELD_NUMBER: _builtins.int
+    subscription_id: _builtins.str
+    """The subscriber."""
+    event_id: _builtins.str
+    """The event."""
+    sequence: _builtins.int
+    """Its place in the log."""
+    attempts: _builtins.int
+    """Attempts made."""
+    failure: _builtins.str
+    """Why the last attempt failed, or why it was given up; empty before the first."""
+    @_builtins.property
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was put in the row of deliveries."""
+
+    @_builtins.property
+    def due_time(self) -> _timestamp_pb2.Timestamp:
+        """When the next attempt is due; absent once it was given up."""
+
+    @_builtins.property
+    def dead_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was given up; absent while attempts go on."""
+
+    def __init__(
+        self,
+        *,
+        subscription_id: _builtins.str = ...,
+        event_id: _builtins.str = ...,
+        sequence: _builtins.int = ...,
+        attempts: _builtins.int = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
+        due_time: _timestamp_pb2.Timestamp | None = ...,
+        dead_time: _timestamp_pb2.Timestamp | None = ...,
+        failure: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "dead_time", b"dead_time", "due_time", b"due_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "create_time", b"create_time", "dead_time", b"dead_time", "due_time", b"due_time", "event_id", b"event_id", "failure", b"failure", "sequence", b"sequence", "subscription_id", b"subscription_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Delivery: _TypeAlias = Delivery  # noqa: Y015
+
+@_typing.final
+class SubscriptionServiceListDeliveriesRequest(_message.Message):
+    """Asks for the tenant's deliveries."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBSCRIPTION_ID_FIELD_NUMBER: _builtins.int
+    DEAD_ONLY_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    subscription_id: _builtins.str
+    """To this subscriber; empty: to all."""
+    dead_only: _builtins.bool
+    """Only what was given up."""
+    page_size: _builtins.int
+    """How many at most, 1..100; 0 means 20."""
+    page_token: _builtins.str
+    """From the answer before; empty for the first page."""
+    def __init__(
+        self,
+        *,
+        subscription_id: _builtins.str = ...,
+        dead_only: _builtins.bool = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dead_only", b"dead_only", "page_size", b"page_size", "page_token", b"page_token", "subscription_id", b"subscription_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SubscriptionServiceListDeliveriesRequest: _TypeAlias = SubscriptionServiceListDeliveriesRequest  # noqa: Y015
+
+@_typing.final
+class SubscriptionServiceListDeliveriesResponse(_message.Message):
+    """A page of deliveries, the newest events first."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELIVERIES_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """For the next page; empty at the end."""
+    @_builtins.property
+    def deliveries(self) -> _containers.RepeatedCompositeFieldContainer[Global___Delivery]:
+        """The deliveries."""
+
+    def __init__(
+        self,
+        *,
+        deliveries: _abc.Iterable[Global___Delivery] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deliveries", b"deliveries", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SubscriptionServiceListDeliveriesResponse: _TypeAlias = SubscriptionServiceListDeliveriesResponse  # noqa: Y015
+
+@_typing.final
+class SubscriptionServiceReplayRequest(_message.Message):
+    """What to deliver again."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBSCRIPTION_ID_FIELD_NUMBER: _builtins.int
+    EVENT_ID_FIELD_NUMBER: _builtins.int
+    subscription_id: _builtins.str
+    """Required. The subscriber."""
+    event_id: _builtins.str
+    """Only this event; empty: all that was given up, at most 1,000."""
+    def __init__(
+        self,
+        *,
+        subscription_id: _builtins.str = ...,
+        event_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["event_id", b"event_id", "subscription_id", b"subscription_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SubscriptionServiceReplayRequest: _TypeAlias = SubscriptionServiceReplayRequest  # noqa: Y015
+
+@_typing.final
+class SubscriptionServiceReplayResponse(_message.Message):
+    """What is delivered again."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REPLAYED_FIELD_NUMBER: _builtins.int
+    replayed: _builtins.int
+    """How many events."""
+    def __init__(
+        self,
+        *,
+        replayed: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["replayed", b"replayed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SubscriptionServiceReplayResponse: _TypeAlias = SubscriptionServiceReplayResponse  # noqa: Y015
+
+@_typing.final
+class SubscriptionServiceGetPushKeyRequest(_message.Message):
+    """Asks for the push key."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SubscriptionServiceGetPushKeyRequest: _TypeAlias = SubscriptionServiceGetPushKeyRequest  # noqa: Y015
+
+@_typing.final
+class SubscriptionServiceGetPushKeyResponse(_message.Message):
+    """What a browser subscribes with."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PUBLIC_KEY_FIELD_NUMBER: _builtins.int
+    public_key: _builtins.str
+    """The service's VAPID key for `applicationServerKey`: a P-256 point, 65 bytes as base64url."""
+    def __init__(
+        self,
+        *,
+        public_key: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["public_key", b"public_key"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SubscriptionServiceGetPushKeyResponse: _TypeAlias = SubscriptionServiceGetPushKeyResponse  # noqa: Y015

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class SubscriptionServiceStub:
-    """Keeps the tenant's webhooks.
+    """Keeps the tenant's webhooks and browsers.
     """
 
     def __init__(self, channel):
@@ -50,28 +50,76 @@ class SubscriptionServiceStub:
                 request_serializer=docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceDeleteRequest.SerializeToString,
                 response_deserializer=docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceDeleteResponse.FromString,
                 _registered_method=True)
+        self.Rotate = channel.unary_unary(
+                '/docferry.v1.SubscriptionService/Rotate',
+                request_serializer=docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceRotateRequest.SerializeToString,
+                response_deserializer=docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceRotateResponse.FromString,
+                _registered_method=True)
+        self.ListDeliveries = channel.unary_unary(
+                '/docferry.v1.SubscriptionService/ListDeliveries',
+                request_serializer=docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceListDeliveriesRequest.SerializeToString,
+                response_deserializer=docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceListDeliveriesResponse.FromString,
+                _registered_method=True)
+        self.Replay = channel.unary_unary(
+                '/docferry.v1.SubscriptionService/Replay',
+                request_serializer=docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceReplayRequest.SerializeToString,
+                response_deserializer=docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceReplayResponse.FromString,
+                _registered_method=True)
+        self.GetPushKey = channel.unary_unary(
+                '/docferry.v1.SubscriptionService/GetPushKey',
+                request_serializer=docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceGetPushKeyRequest.SerializeToString,
+                response_deserializer=docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceGetPushKeyResponse.FromString,
+                _registered_method=True)
 
 
 class SubscriptionServiceServicer:
-    """Keeps the tenant's webhooks.
+    """Keeps the tenant's webhooks and browsers.
     """
 
     def Create(self, request, context):
-        """Adds a webhook.
+        """Adds a subscription. A browser that subscribes again to the same keeps the one it has, with its new keys.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def List(self, request, context):
-        """Gives the tenant's webhooks.
+        """Gives the tenant's subscriptions.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Delete(self, request, context):
-        """Removes a webhook.
+        """Removes a subscription.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Rotate(self, request, context):
+        """Gives a webhook a new key; for a while both keys sign.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListDeliveries(self, request, context):
+        """Gives what is still to be delivered, and what was given up and why.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Replay(self, request, context):
+        """Delivers again what was given up, under the same event ids, and switches the subscription on if it was off.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetPushKey(self, request, context):
+        """Gives the key that a browser subscribes with.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -95,6 +143,26 @@ def add_SubscriptionServiceServicer_to_server(servicer, server):
                     request_deserializer=docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceDeleteRequest.FromString,
                     response_serializer=docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceDeleteResponse.SerializeToString,
             ),
+            'Rotate': grpc.unary_unary_rpc_method_handler(
+                    servicer.Rotate,
+                    request_deserializer=docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceRotateRequest.FromString,
+                    response_serializer=docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceRotateResponse.SerializeToString,
+            ),
+            'ListDeliveries': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListDeliveries,
+                    request_deserializer=docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceListDeliveriesRequest.FromString,
+                    response_serializer=docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceListDeliveriesResponse.SerializeToString,
+            ),
+            'Replay': grpc.unary_unary_rpc_method_handler(
+                    servicer.Replay,
+                    request_deserializer=docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceReplayRequest.FromString,
+                    response_serializer=docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceReplayResponse.SerializeToString,
+            ),
+            'GetPushKey': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetPushKey,
+                    request_deserializer=docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceGetPushKeyRequest.FromString,
+                    response_serializer=docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceGetPushKeyResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'docferry.v1.SubscriptionService', rpc_method_handlers)
@@ -104,7 +172,7 @@ def add_SubscriptionServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class SubscriptionService:
-    """Keeps the tenant's webhooks.
+    """Keeps the tenant's webhooks and browsers.
     """
 
     @staticmethod
@@ -178,6 +246,114 @@ class SubscriptionService:
             '/docferry.v1.SubscriptionService/Delete',
             docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceDeleteRequest.SerializeToString,
             docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceDeleteResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Rotate(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/docferry.v1.SubscriptionService/Rotate',
+            docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceRotateRequest.SerializeToString,
+            docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceRotateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListDeliveries(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/docferry.v1.SubscriptionService/ListDeliveries',
+            docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceListDeliveriesRequest.SerializeToString,
+            docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceListDeliveriesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Replay(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/docferry.v1.SubscriptionService/Replay',
+            docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceReplayRequest.SerializeToString,
+            docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceReplayResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetPushKey(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/docferry.v1.SubscriptionService/GetPushKey',
+            docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceGetPushKeyRequest.SerializeToString,
+            docferry_dot_v1_dot_subscription__service__pb2.SubscriptionServiceGetPushKeyResponse.FromString,
             options,
             channel_credentials,
             insecure,

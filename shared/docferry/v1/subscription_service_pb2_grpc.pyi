@@ -27,33 +27,49 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class SubscriptionServiceStub:
-    """Keeps the tenant's webhooks."""
+    """Keeps the tenant's webhooks and browsers."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> SubscriptionServiceAsyncStub: ...
     Create: _grpc.UnaryUnaryMultiCallable[_subscription_service_pb2.SubscriptionServiceCreateRequest, _subscription_service_pb2.SubscriptionServiceCreateResponse]
-    """Adds a webhook."""
+    """Adds a subscription. A browser that subscribes again to the same keeps the one it has, with its new keys."""
     List: _grpc.UnaryUnaryMultiCallable[_subscription_service_pb2.SubscriptionServiceListRequest, _subscription_service_pb2.SubscriptionServiceListResponse]
-    """Gives the tenant's webhooks."""
+    """Gives the tenant's subscriptions."""
     Delete: _grpc.UnaryUnaryMultiCallable[_subscription_service_pb2.SubscriptionServiceDeleteRequest, _subscription_service_pb2.SubscriptionServiceDeleteResponse]
-    """Removes a webhook."""
+    """Removes a subscription."""
+    Rotate: _grpc.UnaryUnaryMultiCallable[_subscription_service_pb2.SubscriptionServiceRotateRequest, _subscription_service_pb2.SubscriptionServiceRotateResponse]
+    """Gives a webhook a new key; for a while both keys sign."""
+    ListDeliveries: _grpc.UnaryUnaryMultiCallable[_subscription_service_pb2.SubscriptionServiceListDeliveriesRequest, _subscription_service_pb2.SubscriptionServiceListDeliveriesResponse]
+    """Gives what is still to be delivered, and what was given up and why."""
+    Replay: _grpc.UnaryUnaryMultiCallable[_subscription_service_pb2.SubscriptionServiceReplayRequest, _subscription_service_pb2.SubscriptionServiceReplayResponse]
+    """Delivers again what was given up, under the same event ids, and switches the subscription on if it was off."""
+    GetPushKey: _grpc.UnaryUnaryMultiCallable[_subscription_service_pb2.SubscriptionServiceGetPushKeyRequest, _subscription_service_pb2.SubscriptionServiceGetPushKeyResponse]
+    """Gives the key that a browser subscribes with."""
 
 @_typing.type_check_only
 class SubscriptionServiceAsyncStub(SubscriptionServiceStub):
-    """Keeps the tenant's webhooks."""
+    """Keeps the tenant's webhooks and browsers."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Create: _aio.UnaryUnaryMultiCallable[_subscription_service_pb2.SubscriptionServiceCreateRequest, _subscription_service_pb2.SubscriptionServiceCreateResponse]  # type: ignore[assignment]
-    """Adds a webhook."""
+    """Adds a subscription. A browser that subscribes again to the same keeps the one it has, with its new keys."""
     List: _aio.UnaryUnaryMultiCallable[_subscription_service_pb2.SubscriptionServiceListRequest, _subscription_service_pb2.SubscriptionServiceListResponse]  # type: ignore[assignment]
-    """Gives the tenant's webhooks."""
+    """Gives the tenant's subscriptions."""
     Delete: _aio.UnaryUnaryMultiCallable[_subscription_service_pb2.SubscriptionServiceDeleteRequest, _subscription_service_pb2.SubscriptionServiceDeleteResponse]  # type: ignore[assignment]
-    """Removes a webhook."""
+    """Removes a subscription."""
+    Rotate: _aio.UnaryUnaryMultiCallable[_subscription_service_pb2.SubscriptionServiceRotateRequest, _subscription_service_pb2.SubscriptionServiceRotateResponse]  # type: ignore[assignment]
+    """Gives a webhook a new key; for a while both keys sign."""
+    ListDeliveries: _aio.UnaryUnaryMultiCallable[_subscription_service_pb2.SubscriptionServiceListDeliveriesRequest, _subscription_service_pb2.SubscriptionServiceListDeliveriesResponse]  # type: ignore[assignment]
+    """Gives what is still to be delivered, and what was given up and why."""
+    Replay: _aio.UnaryUnaryMultiCallable[_subscription_service_pb2.SubscriptionServiceReplayRequest, _subscription_service_pb2.SubscriptionServiceReplayResponse]  # type: ignore[assignment]
+    """Delivers again what was given up, under the same event ids, and switches the subscription on if it was off."""
+    GetPushKey: _aio.UnaryUnaryMultiCallable[_subscription_service_pb2.SubscriptionServiceGetPushKeyRequest, _subscription_service_pb2.SubscriptionServiceGetPushKeyResponse]  # type: ignore[assignment]
+    """Gives the key that a browser subscribes with."""
 
 class SubscriptionServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Keeps the tenant's webhooks."""
+    """Keeps the tenant's webhooks and browsers."""
 
     @_abc_1.abstractmethod
     def Create(
@@ -61,7 +77,7 @@ class SubscriptionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _subscription_service_pb2.SubscriptionServiceCreateRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_subscription_service_pb2.SubscriptionServiceCreateResponse, _abc.Awaitable[_subscription_service_pb2.SubscriptionServiceCreateResponse]]:
-        """Adds a webhook."""
+        """Adds a subscription. A browser that subscribes again to the same keeps the one it has, with its new keys."""
 
     @_abc_1.abstractmethod
     def List(
@@ -69,7 +85,7 @@ class SubscriptionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _subscription_service_pb2.SubscriptionServiceListRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_subscription_service_pb2.SubscriptionServiceListResponse, _abc.Awaitable[_subscription_service_pb2.SubscriptionServiceListResponse]]:
-        """Gives the tenant's webhooks."""
+        """Gives the tenant's subscriptions."""
 
     @_abc_1.abstractmethod
     def Delete(
@@ -77,6 +93,38 @@ class SubscriptionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _subscription_service_pb2.SubscriptionServiceDeleteRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_subscription_service_pb2.SubscriptionServiceDeleteResponse, _abc.Awaitable[_subscription_service_pb2.SubscriptionServiceDeleteResponse]]:
-        """Removes a webhook."""
+        """Removes a subscription."""
+
+    @_abc_1.abstractmethod
+    def Rotate(
+        self,
+        request: _subscription_service_pb2.SubscriptionServiceRotateRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_subscription_service_pb2.SubscriptionServiceRotateResponse, _abc.Awaitable[_subscription_service_pb2.SubscriptionServiceRotateResponse]]:
+        """Gives a webhook a new key; for a while both keys sign."""
+
+    @_abc_1.abstractmethod
+    def ListDeliveries(
+        self,
+        request: _subscription_service_pb2.SubscriptionServiceListDeliveriesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_subscription_service_pb2.SubscriptionServiceListDeliveriesResponse, _abc.Awaitable[_subscription_service_pb2.SubscriptionServiceListDeliveriesResponse]]:
+        """Gives what is still to be delivered, and what was given up and why."""
+
+    @_abc_1.abstractmethod
+    def Replay(
+        self,
+        request: _subscription_service_pb2.SubscriptionServiceReplayRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_subscription_service_pb2.SubscriptionServiceReplayResponse, _abc.Awaitable[_subscription_service_pb2.SubscriptionServiceReplayResponse]]:
+        """Delivers again what was given up, under the same event ids, and switches the subscription on if it was off."""
+
+    @_abc_1.abstractmethod
+    def GetPushKey(
+        self,
+        request: _subscription_service_pb2.SubscriptionServiceGetPushKeyRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_subscription_service_pb2.SubscriptionServiceGetPushKeyResponse, _abc.Awaitable[_subscription_service_pb2.SubscriptionServiceGetPushKeyResponse]]:
+        """Gives the key that a browser subscribes with."""
 
 def add_SubscriptionServiceServicer_to_server(servicer: SubscriptionServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

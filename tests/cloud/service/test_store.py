@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from docferry.errors import EngineError, EnvelopeError, NotFound
 from docferry.status import error_of
 from docferry.v1 import analysis_pb2, envelope_pb2
+from docferry_cloud.deliveries import Deliveries, Due
 from docferry_cloud.rows import Caller, NewPart, NewVersion
 from docferry_cloud.schema import EventType, State
-from docferry_cloud.subscriptions import Subscriptions
+from docferry_cloud.subscriptions import Subscriptions, Wish
 from docferry_cloud.supply import MIN_CHUNK_BYTES, Chunk, supply
 from docferry_cloud.work import MAX_ATTEMPTS
 
@@ -158,19 +159,19 @@ def test_leases_of_a_clock_that_was_ahead_do_not_strand_the_work(world):
 
 
 def test_deliveries_and_leases_of_a_clock_that_was_ahead_are_due(world):
-    hooks = Subscriptions(world.database, world.clock)
-    row, _ = hooks.create("tenant", "https://example.org/", "")
+    row, _ = Subscriptions(world.database, world.clock).create("tenant", Wish("https://example.org/"))
+    hooks = Deliveries(world.database, clock=world.clock)
     world.now += 3 * DAY
     world.take()
     assert hooks.lease(row.subscription_id, 60)
     world.now -= 3 * DAY
     assert hooks.next_wait() == 0
-    assert hooks.due() == [row.subscription_id]
+    assert hooks.due() == [Due(row.subscription_id, "tenant")]
     assert hooks.lease(row.subscription_id, 60)
     assert not hooks.lease(row.subscription_id, 60)
     delivery = hooks.next_delivery(row.subscription_id)
     world.now += 3 * DAY
-    hooks.postpone(delivery, 300)
+    hooks.postpone(delivery, 300, "HTTP 500")
     assert hooks.next_delivery(row.subscription_id) is None
     assert hooks.next_wait() == 300
     world.now -= 3 * DAY
