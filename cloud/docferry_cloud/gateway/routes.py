@@ -87,5 +87,14 @@ MIRROR: tuple[MirrorRoute, ...] = (
     ),
     MirrorRoute("POST", "/v1/subscriptions", "SubscriptionService.Create", body=True),
     MirrorRoute("GET", "/v1/subscriptions", "SubscriptionService.List", query=("page_size", "page_token")),
+    MirrorRoute("POST", "/v1/subscriptions/{subscription_id}:rotate", "SubscriptionService.Rotate", body=True),
+    MirrorRoute("POST", "/v1/subscriptions/{subscription_id}:replay", "SubscriptionService.Replay", body=True),
     MirrorRoute("DELETE", "/v1/subscriptions/{subscription_id}", "SubscriptionService.Delete"),
+    MirrorRoute(
+        "GET",
+        "/v1/deliveries",
+        "SubscriptionService.ListDeliveries",
+        query=("subscription_id", "dead_only", "page_size", "page_token"),
+    ),
+    MirrorRoute("GET", "/v1/push_key", "SubscriptionService.GetPushKey"),
 )
