@@ -95,7 +95,11 @@ class Interpreter:
         # Work may begin many times: the time sets one apart from the next.
         key, end_ns, document_id = f"{claim.analysis_id}:{start_ns}", now_ns(), claim.document_id
         submitted, failure = span_id("submit", claim.analysis_id), "FAILED" if outcome == "failed" else ""
-        told = {"attempt": claim.attempt, "outcome": outcome, "engine": self._engine.name}
+        told: dict[str, str | int] = {
+            "attempt": claim.attempt,
+            "outcome": outcome,
+            "engine": self._engine.name,
+        }
         self._tell(Span("interpret", document_id, key, start_ns, end_ns, submitted, failure, told))
         if outcome in {"succeeded", "failed"}:
             work = span_id("interpret", key)

@@ -133,6 +133,8 @@ class DeliveryLoop:
             message = await self._message(delivery)
             outcome = await self._observed.attempt(self._sinks[delivery.kind], delivery, message)
             await self._settle(delivery, outcome)
+            if outcome.verdict is Verdict.DELIVERED:
+                self._observed.received(message)
 
     async def _message(self, delivery: Delivery) -> Message:
         event = told(delivery.body)

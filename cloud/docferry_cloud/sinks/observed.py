@@ -36,8 +36,6 @@ class Observed:
             outcome = await self._traced(sink, delivery, message)
             if outcome.verdict is Verdict.DELIVERED:
                 log.info("subscription %s: received event %s", delivery.subscription_id, delivery.event_id)
-                self.count("received")
-                self._metrics.observe("docferry_delivery_seconds", seconds_since_text(message.timestamp))
             else:
                 log.warning(
                     "subscription %s: attempt %d for event %s failed: %s",
@@ -47,6 +45,11 @@ class Observed:
                     outcome.failure,
                 )
             return outcome
+
+    def received(self, message: Message) -> None:
+        """Count an event that was received, once its row says so."""
+        self.count("received")
+        self._metrics.observe("docferry_delivery_seconds", seconds_since_text(message.timestamp))
 
     def count(self, outcome: str) -> None:
         """Count an attempt by how it ended."""

@@ -49,7 +49,7 @@ async def test_one_analysis_is_followed_through_submit_work_and_delivery(
     lines = captured()
     ours = [line for line in lines if line.get("analysis_id") == analysis_id]
     told = {line["event"].split()[0]: line for line in ours}
-    assert {"accepted", "interpretation", "webhook"} <= set(told)
+    assert {"accepted", "interpretation", "subscription"} <= set(told)
     for line in ours:
         assert line["document_id"] == envelope.document_id
         assert line["trace_id"] == envelope.document_id.replace("-", "")
