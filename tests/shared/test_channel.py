@@ -32,7 +32,10 @@ def test_every_call_of_the_client_has_a_deadline() -> None:
     calls = [
         node
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and any(keyword.arg == "metadata" for keyword in node.keywords)
+        if isinstance(node, ast.Call)
+        and any(keyword.arg == "metadata" for keyword in node.keywords)
+        # Our own way to a call, which is one of the others.
+        and ast.unparse(node.func) != "self._call"
     ]
     assert len(calls) == 2
     for call in calls:

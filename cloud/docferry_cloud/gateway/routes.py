@@ -82,7 +82,7 @@ MIRROR: tuple[MirrorRoute, ...] = (
         "GET",
         "/v1/events",
         "AnalysisService.Watch",
-        query=("analysis_id", "resume_token", "live_only"),
+        query=("analysis_id", "resume_token", "live_only", "progress"),
         shape=Shape.EVENTS,
     ),
     MirrorRoute("POST", "/v1/subscriptions", "SubscriptionService.Create", body=True),
