@@ -12,6 +12,8 @@ from google.protobuf import json_format
 
 from docferry.v1 import analysis_service_pb2, subscription_service_pb2
 from docferry.v1 import analysis_service_pb2 as pb
+from docferry_cloud.access.keys import Keys
+from docferry_cloud.access.rules import Scope
 from docferry_cloud.gateway.routes import MIRROR
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -253,3 +255,14 @@ async def test_answers_carry_strict_headers(http):
         assert "default-src 'none'" in answer.headers["content-security-policy"]
         assert answer.headers["cache-control"] == "no-store"
         assert "access-control-allow-origin" not in answer.headers
+
+
+async def test_keys_hold_over_http_with_their_scopes(http):
+    keys = Keys(http.service.server._core.database)
+    head = {"authorization": f"Bearer {keys.create('by-http', [Scope.READ])[1]}"}
+    assert (await http.client.get("/v1/analyses", headers=head)).status_code == 200
+    answer = await http.client.delete(f"/v1/analyses/{uuid.uuid4()}", headers=head)
+    assert (answer.status_code, answer.json()["error"]["status"]) == (403, "PERMISSION_DENIED")
+    assert "submit" in answer.json()["error"]["remedy"]
+    forged = {"authorization": f"Bearer dfk_{0:012x}_{'x' * 43}"}
+    assert (await http.client.get("/v1/analyses", headers=forged)).status_code == 401

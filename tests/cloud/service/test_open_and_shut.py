@@ -7,18 +7,21 @@ import grpc
 import pytest
 from typer.testing import CliRunner
 
-from docferry.errors import ConfigurationError, InputError, Overloaded, Unavailable
+from docferry.channel import call_metadata, open_channel
+from docferry.errors import ConfigurationError, InputError, Overloaded, Unauthenticated, Unavailable
 from docferry.v1 import analysis_service_pb2 as pb
 from docferry_cloud.access.audit import MOST_WAITING, Entry, Trail
-from docferry_cloud.access.gate import REMEMBERED_S
+from docferry_cloud.access.gate import REMEMBERED_S, Gate
 from docferry_cloud.access.keys import Keys, parsed
 from docferry_cloud.access.limits import MOST_BUCKETS, CallLimits
 from docferry_cloud.access.rules import Scope
 from docferry_cloud.commands import cloud_app
+from docferry_cloud.database import Database
 from docferry_cloud.rows import Limits
 from docferry_cloud.server import CloudServer
 from docferry_cloud.settings import CloudSettings
 from docferry_cloud.store import Store
+from tests.cloud.service.running import Caller
 
 DAY = 86_400_000_000
 
@@ -60,6 +63,54 @@ async def test_an_address_that_others_reach_is_not_served_without_keys(tmp_path,
     with pytest.raises(ConfigurationError, match="keys create"):
         await server.start()
     server._core.database.close()
+
+
+async def test_with_keys_and_tls_a_public_address_is_served(tmp_path, running, certificate, make_envelope):
+    made, key = certificate
+    database = Database(tmp_path / "store.sqlite")
+    database.create()
+    _, text = Keys(database).create("shop", [Scope.SUBMIT])
+    database.close()
+    async with running(tmp_path, tokens=(), host="0.0.0.0", certificate=made, key=key) as service:
+        port = service.address.rpartition(":")[2]
+        async with open_channel(f"localhost:{port}", ca=made) as channel:
+            assert (await Caller(channel, text, "shop").submit(make_envelope())).analysis_id
+            with pytest.raises(grpc.aio.AioRpcError) as failure:
+                await Caller(channel, "", "shop").submit(make_envelope())
+            assert failure.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+async def test_every_front_end_sees_a_revocation_by_itself(world, until):
+    keys = Keys(world.database)
+    gates = [Gate(world.database, keys, (), CallLimits(0, 1), Trail(world.database, 90)) for _ in range(2)]
+    key, text = keys.create("shop", [Scope.READ])
+
+    async def admitted() -> list[bool]:
+        found = []
+        for gate in gates:
+            try:
+                await gate.visitor(call_metadata(text))
+                found.append(True)
+            except Unauthenticated:
+                found.append(False)
+        return found
+
+    async def none() -> bool:
+        return not any(await admitted())
+
+    assert await admitted() == [True, True]
+    keys.revoke(key.key_id)
+    await until(none)
+
+
+async def test_ids_that_nobody_issued_do_not_fill_the_memory(world):
+    keys = Keys(world.database)
+    keys.create("shop", [Scope.READ])
+    gate = Gate(world.database, keys, (), CallLimits(0, 1), Trail(world.database, 90))
+    for number in range(300):
+        with pytest.raises(Unauthenticated):
+            await gate.visitor(call_metadata(f"dfk_{number:012x}_{'x' * 43}"))
+    assert not gate._remembered
 
 
 async def test_a_key_may_not_call_more_often_than_it_is_allowed(tmp_path, running, reason_of):
@@ -140,8 +191,6 @@ def test_a_key_that_cannot_be_is_not_made(world, changes, named):
 
 
 def test_no_secret_is_in_the_database(tmp_path):
-    from docferry_cloud.database import Database
-
     database = Database(tmp_path / "store.sqlite")
     database.create()
     _, text = Keys(database).create("shop", [Scope.READ])
