@@ -36,6 +36,12 @@ def upgrade(connection: sa.Connection) -> None:
     command.upgrade(config, "head")
 
 
+def reached(connection: sa.Connection) -> tuple[str | None, str]:
+    """The step that a database is at, None for one without steps, and the newest that this release knows."""
+    head = ScriptDirectory.from_config(configuration()).get_current_head()
+    return MigrationContext.configure(connection).get_current_revision(), head or ""
+
+
 def configuration() -> Config:
     """Alembic's configuration of our steps."""
     config = Config()
