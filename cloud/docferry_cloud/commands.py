@@ -72,21 +72,12 @@ def doctor(
     json: Annotated[bool, typer.Option("--json", help="Print JSON Lines.")] = False,
 ) -> None:
     """Look at what the service needs, and say what is wrong and what to do; exit status 1 if it would not work."""
-    from dataclasses import asdict
-
+    from docferry.doctor import report
     from docferry.model_store import default_store
-    from docferry_cloud.doctor import FAILED, examine
+    from docferry_cloud.doctor import examine
     from docferry_cloud.settings import SETTINGS, cloud_settings
 
-    settings, failed = cloud_settings(load(SETTINGS, config)), False
-    for finding in examine(settings, default_store()):
-        failed |= finding.state == FAILED
-        if json:
-            console.print_json(asdict(finding))
-        else:
-            more = f" ({finding.remedy})" if finding.remedy else ""
-            typer.echo(f"{finding.state:8} {finding.name}: {finding.detail}{more}")
-    raise typer.Exit(int(failed))
+    report(examine(cloud_settings(load(SETTINGS, config)), default_store()), as_json=json)
 
 
 cloud_app.add_typer(keys_app, name="keys")

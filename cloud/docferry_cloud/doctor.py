@@ -2,88 +2,49 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
-import importlib.metadata
-import shutil
 import socket
 import ssl
 import uuid
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
-from docferry.errors import DocferryError
-from docferry.model_store import Condition, ModelStore
+from docferry import doctor
+from docferry.doctor import FAILED, OK, WARNING, Finding, Look
+from docferry.model_store import ModelStore
 from docferry_cloud import migrate
 from docferry_cloud.access.keys import Keys
 from docferry_cloud.blobs import open_blobs
 from docferry_cloud.database import Database, wall_clock
 from docferry_cloud.settings import CloudSettings
 
-OK, WARNING, FAILED = "ok", "warning", "failed"
-
 _CLOCK_S = 2.0
 """Machines whose clocks differ by more than this show odd times; nothing is lost by it."""
 _EXPIRES_DAYS = 14
-_OPENCVS = ("opencv-python", "opencv-python-headless", "opencv-contrib-python", "opencv-contrib-python-headless")
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at: its name, `OK`, `WARNING` or `FAILED`, what was seen and what to do about it."""
-
-    name: str
-    state: str
-    detail: str
-    remedy: str = ""
-
-
-Look = Callable[[], Finding]
 
 
 def examine(settings: CloudSettings, store: ModelStore) -> Iterator[Finding]:
     """Look at everything the service needs, one finding after the other; one that fails keeps none from the others."""
     database = Database(settings.database or settings.directory / "store.sqlite")
-    looks: tuple[tuple[str, Look], ...] = (
-        ("data folder", lambda: _folder(settings)),
+    looks: tuple[Look, ...] = (
+        (
+            "data folder",
+            lambda: doctor.folder("data folder", settings.directory, settings.min_free_bytes, "data.min_free_mb"),
+        ),
         ("database", lambda: _database(database, settings)),
         ("clock", lambda: _clock(database, settings)),
         ("blobs", lambda: _blobs(settings)),
         ("models", lambda: _models(store, settings)),
-        ("OpenCV", _opencv),
+        ("OpenCV", doctor.opencv),
         ("TLS", lambda: _tls(settings)),
         ("access", lambda: _access(database, settings)),
         ("address", lambda: _address("listen", settings.host, settings.port)),
         ("HTTP address", lambda: _address("http", settings.http_host, settings.http_port)),
     )
     try:
-        for name, look in looks:
-            try:
-                yield look()
-            except DocferryError as error:
-                yield Finding(name, FAILED, error.reason, error.remedy)
-            except OSError as error:
-                yield Finding(name, FAILED, str(error), "see the reason")
+        yield from doctor.all_findings(looks)
     finally:
         database.close()
-
-
-def _folder(settings: CloudSettings) -> Finding:
-    folder = settings.directory
-    if not folder.exists():
-        return Finding("data folder", WARNING, f"{folder} is not there yet", "the first start makes it")
-    probe = folder / f".probe-{uuid.uuid4()}"
-    try:
-        probe.write_bytes(b"probe")
-    finally:
-        with contextlib.suppress(OSError):
-            probe.unlink(missing_ok=True)
-    free = shutil.disk_usage(folder).free
-    if free < settings.min_free_bytes:
-        remedy = "make room, or set data.min_free_mb"
-        return Finding("data folder", FAILED, f"{free >> 20} MB are free: nothing new is taken", remedy)
-    return Finding("data folder", OK, f"{folder}, {free >> 20} MB free")
 
 
 def _database(database: Database, settings: CloudSettings) -> Finding:
@@ -126,27 +87,7 @@ def _blobs(settings: CloudSettings) -> Finding:
 def _models(store: ModelStore, settings: CloudSettings) -> Finding:
     if not settings.workers:
         return Finding("models", OK, "not needed: engine.workers is 0")
-    wrong = [check for check in store.verify(store.manifest.sets["cloud"]) if check.condition is not Condition.READY]
-    if wrong:
-        named = ", ".join(f"{check.model.name} is {check.condition.value}" for check in wrong)
-        return Finding("models", FAILED, named, "run: docferry models pull")
-    return Finding("models", OK, f"{len(store.manifest.sets['cloud'])} in order")
-
-
-def _opencv() -> Finding:
-    found = [name for name in _OPENCVS if _installed(name)]
-    if len(found) > 1:
-        remedy = "uninstall all of them and install opencv-python-headless alone"
-        return Finding("OpenCV", FAILED, f"{' and '.join(found)} share one folder and overwrite each other", remedy)
-    return Finding("OpenCV", OK, found[0] if found else "another build")
-
-
-def _installed(name: str) -> bool:
-    try:
-        importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
+    return doctor.models(store, "cloud")
 
 
 def _tls(settings: CloudSettings) -> Finding:

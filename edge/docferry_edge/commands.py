@@ -100,6 +100,17 @@ def run(config: Config = None, json: Json = False) -> None:
     asyncio.run(_run(settings, tell, ready))
 
 
+@edge_app.command("doctor")
+def doctor(config: Config = None, json: Json = False) -> None:
+    """Look at what the agent needs, and say what is wrong and what to do; exit status 1 if it would not work."""
+    from docferry.doctor import report as say
+    from docferry.model_store import default_store
+    from docferry_edge.doctor import examine
+    from docferry_edge.settings import SETTINGS, edge_settings
+
+    say(examine(edge_settings(load(SETTINGS, config)), default_store()), as_json=json)
+
+
 @edge_app.command("retry")
 def retry(
     document: Annotated[str, typer.Argument(metavar="[ID]", help="A document id; without one, all.")] = "",

@@ -8,13 +8,14 @@ import pytest
 import sqlalchemy as sa
 from typer.testing import CliRunner
 
+from docferry import doctor as looks
+from docferry.doctor import FAILED, OK, WARNING
 from docferry.model_store import default_store
-from docferry_cloud import doctor as looks
 from docferry_cloud.access.keys import Keys
 from docferry_cloud.access.rules import Scope
 from docferry_cloud.commands import cloud_app
 from docferry_cloud.database import Database
-from docferry_cloud.doctor import FAILED, OK, WARNING, examine
+from docferry_cloud.doctor import examine
 from docferry_cloud.settings import CloudSettings
 
 
