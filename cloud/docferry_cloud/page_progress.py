@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
+
+from docferry.errors import DocferryError
+
+log = logging.getLogger(__name__)
 
 STEPS = 20
 """Events of one document at most, beside the first: one for every twentieth part of its pages."""
@@ -35,6 +40,10 @@ class PageProgress:
         done = number + 1
         if done >= self._pages or done < self._next or self._clock() < self._due:
             return
-        self._tell(done, self._pages)
+        try:
+            self._tell(done, self._pages)
+        except DocferryError as error:
+            # A courtesy: a database that is away for a moment must not cost what was read so far.
+            log.warning("progress not told: %s", error)
         self._next = done + self._step
         self._due = self._clock() + self._every_s

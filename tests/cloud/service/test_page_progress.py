@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from docferry.document import Page
+from docferry.errors import Unavailable
 from docferry.v1 import analysis_pb2, envelope_pb2, event_pb2
 from docferry.v1 import analysis_service_pb2 as pb
 from docferry.v1 import subscription_service_pb2 as subscription_pb
@@ -40,6 +41,19 @@ def test_pages_that_come_quickly_are_told_no_oftener_than_the_clock_allows():
     times = [at for at, _ in told]
     assert 4 <= len(times) <= 6
     assert all(later - earlier >= 1.0 for earlier, later in pairwise(times))
+
+
+def test_progress_that_cannot_be_told_costs_nothing():
+    told = []
+
+    def tell(done, of):
+        told.append(done)
+        raise Unavailable("the database is away")
+
+    progress = PageProgress(40, tell, every_s=0.0)
+    for number in range(40):
+        progress.page_done(number)
+    assert len(told) > 10
 
 
 class Gate(EchoEngine):
