@@ -35,6 +35,7 @@ _MOST_REMEMBERED = 10_000
 _SCHEME = "bearer "
 _ALL = frozenset(Scope)
 Context = grpc.aio.ServicerContext[Any, Any]
+Metadata = tuple[tuple[str, str | bytes], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,9 @@ class Visit:
     def __init__(self, gate: Gate, rpc: str, context: Context) -> None:
         self._gate = gate
         self._rpc = rpc
-        self._context = context
+        # Taken now: gRPC's context of a call that was cancelled has no peer left, and asking for it ends the process.
+        self._metadata = tuple(context.invocation_metadata() or ())
+        self._peer = _peer(context.peer() or "", self._metadata)
         self._visitor: Visitor | None = None
         self._analysis_id = ""
         self._checked = 0.0
@@ -181,7 +184,7 @@ class Visit:
         if outcome == "OK" and not RULES[self._rpc].recorded:
             return
         visitor = self._visitor
-        key = parsed(_given(self._context.invocation_metadata()))
+        key = parsed(_given(self._metadata))
         self._gate.trail.note(
             Entry(
                 time=time.time_ns() // 1000,
@@ -190,7 +193,7 @@ class Visit:
                 rpc=self._rpc.removeprefix("docferry.v1."),
                 analysis_id=self._analysis_id[:64],
                 outcome=outcome,
-                peer=_peer(self._context)[:64],
+                peer=self._peer[:64],
             )
         )
 
@@ -204,9 +207,9 @@ class Visit:
             Unavailable: The call could not be recorded.
         """
         rule = RULES[self._rpc]
-        visitor = self._visitor = await self._gate.visitor(self._context.invocation_metadata())
+        visitor = self._visitor = await self._gate.visitor(self._metadata)
         self._checked = time.monotonic()
-        traceparent = _value(self._context, "traceparent")
+        traceparent = _value(self._metadata, "traceparent")
         if visitor is LOCAL:
             return replace(visitor.caller, traceparent=traceparent)
         if not visitor.scopes & rule.scopes:
@@ -226,7 +229,7 @@ class Visit:
             Unauthenticated: It was.
         """
         if time.monotonic() - self._checked > REMEMBERED_S:
-            await self._gate.visitor(self._context.invocation_metadata())
+            await self._gate.visitor(self._metadata)
             self._checked = time.monotonic()
 
     def about(self, message: Any) -> None:
@@ -235,18 +238,17 @@ class Visit:
         self._analysis_id = self._analysis_id or str(named)
 
 
-def _peer(context: Context) -> str:
+def _peer(peer: str, metadata: Metadata) -> str:
     """The address a call came from."""
-    peer: str = context.peer() or ""
     if not peer.startswith("unix:"):
         return peer
     # Only our own HTTP side reaches the socket: its folder is this process's.
-    return _value(context, CALLED_FROM)
+    return _value(metadata, CALLED_FROM)
 
 
-def _value(context: Context, name: str) -> str:
+def _value(metadata: Metadata, name: str) -> str:
     """A value in a call's metadata; empty if there is none."""
-    value = next((value for key, value in context.invocation_metadata() or () if key == name), "")
+    value = next((value for key, value in metadata if key == name), "")
     return value if isinstance(value, str) else value.decode("latin-1")
 
 

@@ -215,3 +215,19 @@ async def test_the_use_of_a_key_is_noted(service, until):
     key = service.key(Scope.READ)
     await service.call("docferry.v1.AnalysisService.List", key)
     assert service.keys.find(key.split("_")[1]).key.last_use
+
+
+async def test_a_caller_who_leaves_in_the_middle_is_recorded_and_harms_nobody(service, until):
+    key = service.key(Scope.READ, tenant="leaver")
+    watch = service.server.channel.unary_stream(
+        "/docferry.v1.AnalysisService/Watch",
+        request_serializer=pb.AnalysisServiceWatchRequest.SerializeToString,
+        response_deserializer=pb.AnalysisServiceWatchResponse.FromString,
+    )
+    for _ in range(5):
+        call = watch(pb.AnalysisServiceWatchRequest(), timeout=DEADLINE, metadata=call_metadata(key))
+        await call.read()
+        call.cancel()
+    trail = service.server.server._trail
+    await until(lambda: [entry.outcome for entry in trail.read("leaver")] == ["LEFT"] * 5)
+    assert all("127.0.0.1" in entry.peer for entry in trail.read("leaver"))
