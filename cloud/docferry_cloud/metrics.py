@@ -117,7 +117,7 @@ def _look_up(database: Database) -> Callable[[], Iterable[Sample]]:
         analyses.c.state.in_(OPEN_STATES)
     )
     attempted = sa.func.count().filter(deliveries.c.attempts > 0)
-    waiting = sa.select(sa.func.count(), attempted).select_from(deliveries)
+    waiting = sa.select(sa.func.count(), attempted).select_from(deliveries).where(deliveries.c.dead_time == 0)
 
     def look_up() -> Iterable[Sample]:
         try:

@@ -45,5 +45,7 @@ class PageProgress:
         except DocferryError as error:
             # A courtesy: a database that is away for a moment must not cost what was read so far.
             log.warning("progress not told: %s", error)
+        except Exception:
+            log.exception("progress not told")
         self._next = done + self._step
         self._due = self._clock() + self._every_s

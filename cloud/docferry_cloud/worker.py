@@ -12,8 +12,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from docferry.errors import DocferryError
-from docferry.metrics import Metrics, serve_metrics
+from docferry.errors import ConfigurationError, DocferryError
+from docferry.metrics import Metrics, MetricsPage, serve_metrics
 from docferry_cloud.core import Core, Times, make_core
 from docferry_cloud.engine import Engine
 from docferry_cloud.interpreter import Interpreter
@@ -150,13 +150,13 @@ async def work(
         is to be begun anew.
 
     Raises:
-        ConfigurationError: The database, the object store or the metrics' port cannot be used.
+        ConfigurationError: The database or the object store cannot be used.
         DocferryError: Whatever `engine_factory` raised.
     """
     times = times or Times()
     core = make_core(settings)
     worker = Worker(core, settings, engine_factory=engine_factory, times=times)
-    page = serve_metrics(core.metrics, settings.metrics_port) if settings.metrics_port else None
+    page = _metrics_page(core, settings)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -190,6 +190,17 @@ async def work(
         await asyncio.to_thread(core.database.close)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
+
+
+def _metrics_page(core: Core, settings: CloudSettings) -> MetricsPage | None:
+    """The metrics' page. A front end of this machine may have its port by the same file: work goes on without."""
+    if not settings.metrics_port:
+        return None
+    try:
+        return serve_metrics(core.metrics, settings.metrics_port)
+    except ConfigurationError as error:
+        log.error("no metrics are served: %s", error)  # noqa: TRY400 - it names its reason
+        return None
 
 
 async def _watch_health(worker: Worker, metrics: Metrics, pause_s: float) -> None:

@@ -287,7 +287,7 @@ def _seen(
     """What counts reported documents and what takes spans, as far as the settings ask for them.
 
     Raises:
-        ConfigurationError: The port is taken, or the collector's URL is none.
+        ConfigurationError: The collector's URL is none.
     """
     from docferry.metrics import serve_metrics
     from docferry.tracing import open_traces
@@ -300,7 +300,11 @@ def _seen(
     if not settings.metrics_port:
         return lambda _: None, spans
     counted = EdgeMetrics(outbox, lambda: desk.exchanged)
-    closing.callback(serve_metrics(counted.metrics, settings.metrics_port).close)
+    # Documents matter more than the page about them.
+    try:
+        closing.callback(serve_metrics(counted.metrics, settings.metrics_port).close)
+    except ConfigurationError as error:
+        _log.error("no metrics are served: %s", error)
     return counted.told, spans
 
 

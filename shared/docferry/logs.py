@@ -24,7 +24,7 @@ from docferry.errors import ConfigurationError, DocferryError
 FORMATS = ("console", "json")
 LEVELS = ("debug", "info", "warning", "error")
 
-_CHATTY = ("httpx", "httpcore", "alembic", "opentelemetry", "urllib3")
+_CHATTY = ("httpx", "httpcore", "alembic", "opentelemetry", "urllib3", "PIL")
 """Libraries that tell at INFO what is ours to tell; httpx the URLs of webhooks, which may hold secrets."""
 
 Event = MutableMapping[str, Any]
@@ -84,12 +84,16 @@ def _exception(_logger: Any, _method: str, event: Event) -> Event:
     return event
 
 
-def _told(raised: Raised) -> Iterator[str]:
+def _told(raised: Raised, seen: frozenset[int] = frozenset()) -> Iterator[str]:
     kind, error, trace = raised
+    # A chain of causes can be a ring.
+    seen |= {id(error)}
     before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    if before is not None:
-        yield from _told((type(before), before, before.__traceback__))
-        yield "then"
+    inner = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    for each in (*((before,) if before is not None else ()), *inner):
+        if id(each) not in seen:
+            yield from _told((type(each), each, each.__traceback__), seen)
+            yield "then"
     for frame in traceback.extract_tb(trace):
         yield f"  {frame.filename}:{frame.lineno} {frame.name}"
     said = f": {error}" if isinstance(error, DocferryError | OSError) else ""

@@ -9,6 +9,7 @@ takes up work later, in whatever process, knows its parent without being told; a
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 import threading
 import time
@@ -22,6 +23,8 @@ from urllib.parse import urlsplit
 from docferry.errors import ConfigurationError
 
 _HEADER = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?")
+log = logging.getLogger(__name__)
+
 _CLOSING_MS = 5000
 
 
@@ -94,7 +97,13 @@ class Traces:
         self._provider: Any = None
 
     def tell(self, span: Span) -> None:
-        """Send a span."""
+        """Send a span. One that cannot be sent is lost and logged: a trace must never cost a document."""
+        try:
+            self._told(span)
+        except Exception:
+            log.warning("the span %s is lost", span.step, exc_info=True)
+
+    def _told(self, span: Span) -> None:
         from opentelemetry import trace
 
         name = trace_id(span.document_id)
@@ -118,9 +127,12 @@ class Traces:
 
     def close(self) -> None:
         """Send what is left, for at most some seconds, and stop."""
-        if self._provider is not None:
-            self._provider.force_flush(_CLOSING_MS)
-            self._provider.shutdown()
+        if self._provider is None:
+            return
+        # `shutdown` sends what is left, and takes as long as a collector that is away makes it.
+        ending = threading.Thread(target=self._provider.shutdown, name="docferry-traces-end", daemon=True)
+        ending.start()
+        ending.join(_CLOSING_MS / 1000)
 
 
 class GivenIds:

@@ -116,3 +116,13 @@ def test_a_line_for_people_holds_the_same(captured):
 def test_a_format_or_level_that_is_none_is_said(form, level):
     with pytest.raises(ConfigurationError, match="log"):
         logs.configure(form, level)
+
+
+def test_a_ring_of_causes_ends_and_a_group_tells_of_what_is_in_it(captured):
+    first, second = KeyError("a"), ValueError("b")
+    first.__cause__, second.__cause__ = second, first
+    logging.getLogger("somewhere").error("ring", exc_info=first)
+    logging.getLogger("somewhere").error("group", exc_info=ExceptionGroup("several", [EngineError("one of them")]))
+    ring, group = captured()
+    assert ring["exception"].count("builtins.KeyError") == 1
+    assert "docferry.errors.EngineError: one of them" in group["exception"]

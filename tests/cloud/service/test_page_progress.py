@@ -43,12 +43,13 @@ def test_pages_that_come_quickly_are_told_no_oftener_than_the_clock_allows():
     assert all(later - earlier >= 1.0 for earlier, later in pairwise(times))
 
 
-def test_progress_that_cannot_be_told_costs_nothing():
+@pytest.mark.parametrize("error", [Unavailable("the database is away"), TimeoutError("of a pool")])
+def test_progress_that_cannot_be_told_costs_nothing(error):
     told = []
 
     def tell(done, of):
         told.append(done)
-        raise Unavailable("the database is away")
+        raise error
 
     progress = PageProgress(40, tell, every_s=0.0)
     for number in range(40):

@@ -10,7 +10,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from docferry.client import Client
 from docferry.errors import ConfigurationError
-from docferry.tracing import Span, open_traces, parent_of, span_id, trace_id, traceparent
+from docferry.tracing import Span, Traces, open_traces, parent_of, span_id, trace_id, traceparent
 from docferry.v1 import analysis_service_pb2
 from docferry.v1 import subscription_service_pb2 as subscription_pb
 from docferry_edge.outbox import Outbox
@@ -145,3 +145,11 @@ def test_an_endpoint_that_is_no_url_is_said():
     assert open_traces("", "docferry") is None
     with pytest.raises(ConfigurationError, match=r"tracing\.endpoint"):
         open_traces("127.0.0.1:4317", "docferry")
+
+
+def test_a_span_that_cannot_be_sent_is_lost_and_costs_nothing(caplog):
+    def no_provider(_ids):
+        raise ValueError("the exporter cannot be made")
+
+    Traces(no_provider).tell(Span("submit", str(uuid.uuid4()), "key", 1, 2))
+    assert "the span submit is lost" in caplog.text
