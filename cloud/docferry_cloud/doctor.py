@@ -87,7 +87,7 @@ def _blobs(settings: CloudSettings) -> Finding:
 def _models(store: ModelStore, settings: CloudSettings) -> Finding:
     if not settings.workers:
         return Finding("models", OK, "not needed: engine.workers is 0")
-    return doctor.models(store, "cloud")
+    return doctor.models(store, store.manifest.sets["cloud"])
 
 
 def _tls(settings: CloudSettings) -> Finding:

@@ -6,7 +6,7 @@ import contextlib
 import importlib.metadata
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -80,9 +80,8 @@ def folder(name: str, place: Path, min_free_bytes: int, setting: str) -> Finding
     return Finding(name, OK, f"{place}, {free >> 20} MB free")
 
 
-def models(store: ModelStore, title: str) -> Finding:
-    """Whether every model of a set is here, hashed byte by byte."""
-    names = store.manifest.sets[title]
+def models(store: ModelStore, names: Collection[str]) -> Finding:
+    """Whether every one of these models is here, hashed byte by byte."""
     wrong = [check for check in store.verify(names) if check.condition is not Condition.READY]
     if wrong:
         named = ", ".join(f"{check.model.name} is {check.condition.value}" for check in wrong)

@@ -10,11 +10,13 @@ from typer.testing import CliRunner
 from docferry.doctor import FAILED, OK, WARNING
 from docferry.errors import DocferryError, Forbidden, NotFound, Unauthenticated
 from docferry.model_store import default_store
+from docferry.model_store.bundle import Bundle, describe, install_bundle, write_manifest
 from docferry.settings import load
 from docferry.status import abort
 from docferry.v1 import analysis_service_pb2_grpc
 from docferry_edge.commands import edge_app
 from docferry_edge.doctor import _cloud, examine
+from docferry_edge.read import MODELS
 from docferry_edge.settings import SETTINGS, edge_settings
 
 NOWHERE = "127.0.0.1:1"
@@ -55,6 +57,20 @@ def test_missing_models_and_a_missing_camera_fail(settings, tmp_path, monkeypatc
     monkeypatch.setenv("DOCFERRY_CACHE", str(tmp_path / "no-models"))
     found = found_with(settings('[camera]\nsource = "/dev/none"\n'))
     assert found["models"] == found["camera"] == FAILED
+
+
+def test_built_models_stand_in_for_originals_that_are_not_here(settings, tmp_path, monkeypatch):
+    monkeypatch.setenv("DOCFERRY_CACHE", str(tmp_path / "cache"))
+    store, bundle = default_store(), tmp_path / "bundle"
+    bundle.mkdir()
+    entries = {}
+    for name in MODELS:
+        (bundle / f"{name}.onnx").write_bytes(name.encode())
+        entries[name] = describe(name, bundle / f"{name}.onnx", store.sha256(name))
+    write_manifest(bundle, Bundle(entries, 1, {}))
+    install_bundle(bundle, store)
+    found = found_with(settings())
+    assert found["models"] == found["built models"] == OK
 
 
 @pytest.mark.parametrize(
