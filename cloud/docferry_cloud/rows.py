@@ -14,11 +14,13 @@ class Caller:
     Attributes:
         traceparent: The trace the call says it belongs to, of W3C's form; one of another trace than the document's is
             not followed.
+        reads: Whether it may see results.
     """
 
     tenant: str
     device: str
     traceparent: str = field(default="", compare=False)
+    reads: bool = field(default=True, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,12 @@ import logging
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from dataclasses import replace
 from typing import ClassVar, TypeVar
 
 from docferry.errors import DocferryError, InputError, Unimplemented
 from docferry.status import abort
+from docferry.v1 import analysis_pb2 as analysis_pb
 from docferry.v1 import analysis_service_pb2 as pb
 from docferry.v1 import analysis_service_pb2_grpc as analysis_grpc
 from docferry.v1 import device_service_pb2 as device_pb
@@ -25,7 +27,7 @@ from docferry_cloud.correct import correction
 from docferry_cloud.device_watch import Wanted
 from docferry_cloud.finished import MAX_EXPORTS, asked, exported
 from docferry_cloud.listing import listing
-from docferry_cloud.rows import Caller
+from docferry_cloud.rows import AnalysisRow, Caller
 from docferry_cloud.service import Service
 from docferry_cloud.watch import Told
 
@@ -110,7 +112,7 @@ class AnalysisServicer(Servicer, analysis_grpc.AnalysisServiceServicer):
     async def Submit(self, request: pb.SubmitRequest, caller: Caller) -> pb.SubmitResponse:
         """Take an envelope."""
         row = await self._service.submit(request, caller)
-        return pb.SubmitResponse(analysis=resources.analysis(row))
+        return pb.SubmitResponse(analysis=_seen(row, caller))
 
     @answered
     async def Supply(self, request: pb.SupplyRequest, caller: Caller) -> pb.SupplyResponse:
@@ -160,7 +162,7 @@ class AnalysisServicer(Servicer, analysis_grpc.AnalysisServiceServicer):
     async def Cancel(self, request: pb.CancelRequest, caller: Caller) -> pb.CancelResponse:
         """Stop the work on an analysis."""
         row = await self._service.cancel(caller.tenant, request.analysis_id)
-        return pb.CancelResponse(analysis=resources.analysis(row))
+        return pb.CancelResponse(analysis=_seen(row, caller))
 
     @answered
     async def Delete(
@@ -174,7 +176,7 @@ class AnalysisServicer(Servicer, analysis_grpc.AnalysisServiceServicer):
     async def RequestPart(self, request: pb.RequestPartRequest, caller: Caller) -> pb.RequestPartResponse:
         """Ask the device for a picture."""
         part_id, row = await self._service.request_part(caller.tenant, request)
-        return pb.RequestPartResponse(part_id=part_id, analysis=resources.analysis(row))
+        return pb.RequestPartResponse(part_id=part_id, analysis=_seen(row, caller))
 
     @streamed
     async def GetPart(self, request: pb.GetPartRequest, caller: Caller) -> AsyncGenerator[pb.GetPartResponse, None]:
@@ -199,7 +201,7 @@ class AnalysisServicer(Servicer, analysis_grpc.AnalysisServiceServicer):
         """Store what a person put right."""
         tenant = caller.tenant
         row = await self._service.correct(tenant, request.analysis_id, correction(request))
-        return pb.CorrectResponse(analysis=resources.analysis(row))
+        return pb.CorrectResponse(analysis=_seen(row, caller))
 
     @streamed
     async def Export(self, request: pb.ExportRequest, caller: Caller) -> AsyncGenerator[pb.ExportResponse, None]:
@@ -253,6 +255,13 @@ class DeviceServicer(Servicer, device_grpc.DeviceServiceServicer):
         """Take note that a part will not come."""
         state = await self._service.refuse(caller, request)
         return device_pb.RefuseResponse(state=resources.state_number(state))
+
+
+def _seen(row: AnalysisRow, caller: Caller) -> analysis_pb.Analysis:
+    """The analysis as its changer may see it: a key that only submits learns its state, not its content."""
+    if not caller.reads:
+        row = replace(row, versions=tuple(replace(version, interpretation=b"") for version in row.versions))
+    return resources.analysis(row)
 
 
 def _missing(name: str) -> Unimplemented:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, fields
 
 import sqlalchemy as sa
 
-from docferry.errors import DocferryError, Unavailable
+from docferry.errors import DocferryError, InputError, Unavailable
 from docferry_cloud.analysis_rows import MICROSECONDS
 from docferry_cloud.database import Database
 from docferry_cloud.schema import audit
@@ -86,12 +86,22 @@ class Trail:
             batch = [self._waiting.popleft() for _ in range(min(_TOGETHER, len(self._waiting)))]
             try:
                 await self._database.run(self._write, batch)
+            except InputError:
+                # The database will never take one of them: it must not hold the others.
+                await self._one_by_one(batch)
             except BaseException:
                 self._waiting.extendleft(reversed(batch))
                 raise
         if self._dropped:
             log.warning("%d refused calls are missing from the audit log: there was no room", self._dropped)
             self._dropped = 0
+
+    async def _one_by_one(self, batch: list[Entry]) -> None:
+        for entry in batch:
+            try:
+                await self._database.run(self._write, [entry])
+            except InputError:
+                log.exception("an entry of the audit log cannot be stored: %s by %s", entry.rpc, entry.who)
 
     async def close(self) -> None:
         """Write the last entries; an error is logged, as nothing else can be done about it now."""

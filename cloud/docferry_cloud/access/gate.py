@@ -34,6 +34,7 @@ CALLED_FROM = "docferry-called-from"
 _MOST_REMEMBERED = 10_000
 _SCHEME = "bearer "
 _ALL = frozenset(Scope)
+_READERS = RULES["docferry.v1.AnalysisService.Get"].scopes
 Context = grpc.aio.ServicerContext[Any, Any]
 Metadata = tuple[tuple[str, str | bytes], ...]
 
@@ -191,7 +192,8 @@ class Visit:
                 tenant=visitor.caller.tenant if visitor else "",
                 who=visitor.who if visitor else (key[0] if key else ""),
                 rpc=self._rpc.removeprefix("docferry.v1."),
-                analysis_id=self._analysis_id[:64],
+                # Taken from the request before anything was checked; PostgreSQL stores no NUL.
+                analysis_id=self._analysis_id.replace("\0", "\ufffd")[:64],
                 outcome=outcome,
                 peer=self._peer[:64],
             )
@@ -211,7 +213,7 @@ class Visit:
         self._checked = time.monotonic()
         traceparent = _value(self._metadata, "traceparent")
         if visitor is LOCAL:
-            return replace(visitor.caller, traceparent=traceparent)
+            return replace(visitor.caller, traceparent=traceparent, reads=bool(visitor.scopes & _READERS))
         if not visitor.scopes & rule.scopes:
             raise Forbidden(
                 f"this key does not allow {self._rpc.rpartition('.')[2]}",
@@ -220,7 +222,7 @@ class Visit:
         self._gate.take(visitor)
         if rule.recorded:
             self._gate.trail.check_room()
-        return replace(visitor.caller, traceparent=traceparent)
+        return replace(visitor.caller, traceparent=traceparent, reads=bool(visitor.scopes & _READERS))
 
     async def still_admitted(self) -> None:
         """Between two messages of a stream: a key may expire or be revoked while it runs.

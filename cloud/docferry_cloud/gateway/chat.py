@@ -175,10 +175,10 @@ class _Talk:
 
 async def _chat(tree: dict[str, Any]) -> Chat:
     model = tree.get("model")
-    if model not in {ANSWERS, MARKDOWN}:
+    if model not in (ANSWERS, MARKDOWN):
         error = InputError(f"there is no model {str(model)[:100]!r}", remedy=f"use {ANSWERS}", field="model")
         raise Refused(404, error)
-    if tree.get("n") not in {None, 1} or tree.get("tools") or tree.get("functions"):
+    if tree.get("n") not in (None, 1) or tree.get("tools") or tree.get("functions"):
         raise InputError("n above 1 and tools are not offered", remedy="leave them out", field="n")
     shape = tree.get("response_format")
     if shape is not None and not (isinstance(shape, dict) and shape.get("type") == "text"):

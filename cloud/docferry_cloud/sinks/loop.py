@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
+from docferry.errors import DocferryError
 from docferry_cloud import webhook_format
 from docferry_cloud.database import Database
 from docferry_cloud.deliveries import Deliveries, Due
@@ -130,11 +131,23 @@ class DeliveryLoop:
             delivery = await self._database.run(self._deliveries.next_delivery, subscription_id)
             if delivery is None:
                 break
+            await self._attempt(delivery)
+
+    async def _attempt(self, delivery: Delivery) -> None:
+        try:
             message = await self._message(delivery)
             outcome = await self._observed.attempt(self._sinks[delivery.kind], delivery, message)
-            await self._settle(delivery, outcome)
-            if outcome.verdict is Verdict.DELIVERED:
-                self._observed.received(message)
+        except DocferryError:
+            # The database is away, say: no attempt was made.
+            raise
+        except Exception as error:
+            # It counts: what fails here for ever is given up in the end, and holds up nobody behind it.
+            log.exception("subscription %s: the attempt failed inside", delivery.subscription_id)
+            await self._settle(delivery, Outcome(Verdict.RETRY, f"failed inside: {type(error).__name__}"))
+            return
+        await self._settle(delivery, outcome)
+        if outcome.verdict is Verdict.DELIVERED:
+            self._observed.received(message)
 
     async def _message(self, delivery: Delivery) -> Message:
         event = told(delivery.body)

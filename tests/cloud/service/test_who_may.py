@@ -231,3 +231,26 @@ async def test_a_caller_who_leaves_in_the_middle_is_recorded_and_harms_nobody(se
     trail = service.server.server._trail
     await until(lambda: [entry.outcome for entry in trail.read("leaver")] == ["LEFT"] * 5)
     assert all("127.0.0.1" in entry.peer for entry in trail.read("leaver"))
+
+
+async def test_a_key_that_only_submits_learns_the_state_and_never_the_content(service, make_envelope, until):
+    name, envelope = "docferry.v1.AnalysisService.", make_envelope()
+    submits, reads = service.key(Scope.SUBMIT, tenant="pair"), service.key(Scope.READ, tenant="pair")
+    taken = (await service.call(name + "Submit", submits, pb.SubmitRequest(envelope=envelope))).analysis
+    analysis_id = taken.analysis_id
+    whole = (await service.call(name + "Get", reads, _of(analysis_id)["Get"])).analysis
+    assert whole.versions[0].interpretation.document.pages
+    for answer in (
+        taken,
+        (await service.call(name + "Submit", submits, pb.SubmitRequest(envelope=envelope))).analysis,
+        (await service.call(name + "Cancel", submits, _of(analysis_id)["Cancel"])).analysis,
+    ):
+        assert answer.analysis_id == analysis_id
+        assert not any(version.interpretation.document.pages for version in answer.versions)
+
+
+async def test_an_id_that_no_database_stores_is_recorded_all_the_same(service, until):
+    key = service.key(Scope.READ, tenant="nul")
+    await service.refusal("docferry.v1.AnalysisService.Get", key, pb.AnalysisServiceGetRequest(analysis_id="a\0b"))
+    trail = service.server.server._trail
+    await until(lambda: [entry.analysis_id for entry in trail.read("nul")] == ["a\ufffdb"])
