@@ -15,12 +15,14 @@ class Caller:
         traceparent: The trace the call says it belongs to, of W3C's form; one of another trace than the document's is
             not followed.
         reads: Whether it may see results.
+        only_own: Whether it sees those of its own device alone.
     """
 
     tenant: str
     device: str
     traceparent: str = field(default="", compare=False)
     reads: bool = field(default=True, compare=False)
+    only_own: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

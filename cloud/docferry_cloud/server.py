@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import grpc
 import grpc.aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-untyped]
-from grpc_health.v1.health import aio as health_aio  # type: ignore[import-untyped]
 
 from docferry.channel import is_loopback, server_options
 from docferry.errors import ConfigurationError, DocferryError
@@ -32,6 +31,7 @@ from docferry_cloud.core import Times, make_core
 from docferry_cloud.deliveries import Deliveries
 from docferry_cloud.device_watch import WantFeed
 from docferry_cloud.engine import Engine
+from docferry_cloud.health import Health
 from docferry_cloud.loops import end, keep_going
 from docferry_cloud.service import Service
 from docferry_cloud.services import AnalysisServicer, DeviceServicer
@@ -125,7 +125,7 @@ class CloudServer:
         self._trail = Trail(core.database, settings.audit_days)
         limits = CallLimits(settings.calls_per_minute, settings.burst)
         self._gate = Gate(core.database, self._keys, settings.tokens, limits, self._trail)
-        self._health = health_aio.HealthServicer()
+        self._health = Health()
         self._server: grpc.aio.Server | None = None
         self._gateway: Gateway | None = None
         self._up: asyncio.Task[None] | None = None
@@ -154,7 +154,7 @@ class CloudServer:
             self._page = serve_metrics(self._core.metrics, self._settings.metrics_port)
         self._server = self._build()
         address = self._bind(self._server)
-        self._gateway = _gateway(self._settings, self._times, self._server)
+        self._gateway = _gateway(self._settings, self._times, self._server, self._gate)
         await self._server.start()
         if self._gateway is not None:
             await self._gateway.start()
@@ -277,13 +277,13 @@ class CloudServer:
         return f"{host}:{port}"
 
 
-def _gateway(settings: CloudSettings, times: Times, server: grpc.aio.Server) -> Gateway | None:
+def _gateway(settings: CloudSettings, times: Times, server: grpc.aio.Server, gate: Gate) -> Gateway | None:
     """HTTP for a server that has not started yet, if the settings want it."""
     if settings.http_port < 0:
         return None
     from docferry_cloud.gateway.server import Gateway
 
-    gateway = Gateway(settings, times=times.link, drain=times.drain)
+    gateway = Gateway(settings, times=times.link, drain=times.drain, knock=gate.visitor)
     gateway.join(server)
     return gateway
 

@@ -23,6 +23,7 @@ from docferry.v1 import device_service_pb2 as device_pb
 from docferry.v1 import device_service_pb2_grpc as device_grpc
 from docferry_cloud import resources
 from docferry_cloud.access.gate import Context, Gate
+from docferry_cloud.analysis_rows import not_found
 from docferry_cloud.correct import correction
 from docferry_cloud.device_watch import Wanted
 from docferry_cloud.finished import MAX_EXPORTS, asked, exported
@@ -127,6 +128,8 @@ class AnalysisServicer(Servicer, analysis_grpc.AnalysisServiceServicer):
         if bool(request.analysis_id) == bool(request.document_id):
             raise InputError("one of analysis_id and document_id is needed", remedy="give one", field="analysis_id")
         row = await self._service.get(tenant, request.analysis_id, request.document_id, request.version)
+        if caller.only_own and row.device != caller.device:
+            raise not_found(request.analysis_id or request.document_id)
         return pb.AnalysisServiceGetResponse(analysis=resources.analysis(row))
 
     @answered

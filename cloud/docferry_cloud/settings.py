@@ -211,6 +211,12 @@ class CloudSettings:
             raise ConfigurationError(
                 "tls.certificate and tls.key belong together", remedy="give both or neither", setting="tls.key"
             )
+        if self.reflection and not is_loopback(self.host):
+            raise ConfigurationError(
+                f"listen.reflection answers everyone who reaches {self.host}, without a key",
+                remedy="switch it off, or bind a loopback address such as 127.0.0.1",
+                setting="listen.reflection",
+            )
         faces = (
             ("listen", self.host, self.behind_proxy),
             ("http", self.http_host, self.http_behind_proxy),
@@ -347,8 +353,18 @@ def _path(text: str) -> Path | None:
 def _tables(name: str, rows: Sequence[Any]) -> list[tuple[str, Mapping[str, Any]]]:
     for row in rows:
         if not isinstance(row, Mapping) or not all(isinstance(value, str) for value in row.values()):
-            raise ConfigurationError(f"{name} holds {row!r}", remedy=f"write [[{name}]] tables of texts", setting=name)
+            raise ConfigurationError(
+                f"{name} holds {_described(row)}", remedy=f"write [[{name}]] tables of texts", setting=name
+            )
     return [(f"{name}[{index}]", row) for index, row in enumerate(rows)]
+
+
+def _described(row: Any) -> str:
+    """What is wrong with a row, without its values: one may be a secret."""
+    if not isinstance(row, Mapping):
+        return f"a {type(row).__name__}"
+    wrong = sorted(str(key) for key, value in row.items() if not isinstance(value, str))
+    return f"a table whose {', '.join(wrong)} is no text"
 
 
 def _only(place: str, table: Mapping[str, Any], keys: tuple[str, ...]) -> None:

@@ -23,6 +23,9 @@ log = logging.getLogger(__name__)
 WRITE_S = 0.5
 MOST_WAITING = 10_000
 """Entries not yet written, beyond which calls are refused rather than made unrecorded."""
+STRANGERS = 50
+"""Refused calls without a valid key that are kept between two writes: a flood of them must not fill the disk, nor
+take the room of customers' calls. The log says how many were left out."""
 _TOGETHER = 500
 _CLEAR_S = 3600.0
 
@@ -48,6 +51,7 @@ class Trail:
         self._days = days
         self._waiting: deque[Entry] = deque()
         self._dropped = 0
+        self._strangers = 0
 
     def check_room(self) -> None:
         """Before a call that is to be recorded.
@@ -59,7 +63,12 @@ class Trail:
             raise Unavailable("the audit log cannot be written", remedy="see the service's log, then try again")
 
     def note(self, entry: Entry) -> None:
-        """Take an entry; what strangers did is left out while there is no room."""
+        """Take an entry; of what strangers did, no more than `STRANGERS` between two writes."""
+        if not entry.tenant:
+            self._strangers += 1
+            if self._strangers > STRANGERS:
+                self._dropped += 1
+                return
         if len(self._waiting) < 2 * MOST_WAITING:
             self._waiting.append(entry)
         else:
@@ -71,6 +80,7 @@ class Trail:
         clock = asyncio.get_running_loop().time
         while True:
             await asyncio.sleep(WRITE_S)
+            self._strangers = 0
             await self.flush()
             if clock() - cleared >= _CLEAR_S:
                 await self._database.run(self.clear)
@@ -84,8 +94,13 @@ class Trail:
         """
         while self._waiting:
             batch = [self._waiting.popleft() for _ in range(min(_TOGETHER, len(self._waiting)))]
+            writing = asyncio.ensure_future(self._database.run(self.write, batch))
             try:
-                await self._database.run(self._write, batch)
+                # Cancelled in the middle it would be written after all, and once more by `close`.
+                await asyncio.shield(writing)
+            except asyncio.CancelledError:
+                await writing
+                raise
             except InputError:
                 # The database will never take one of them: it must not hold the others.
                 await self._one_by_one(batch)
@@ -99,7 +114,7 @@ class Trail:
     async def _one_by_one(self, batch: list[Entry]) -> None:
         for entry in batch:
             try:
-                await self._database.run(self._write, [entry])
+                await self._database.run(self.write, [entry])
             except InputError:
                 log.exception("an entry of the audit log cannot be stored: %s by %s", entry.rpc, entry.who)
 
@@ -124,6 +139,11 @@ class Trail:
             rows = connection.execute(query.order_by(audit.c.sequence.desc()).limit(limit)).all()
         return [Entry(*row) for row in reversed(rows)]
 
-    def _write(self, batch: list[Entry]) -> None:
+    def write(self, batch: list[Entry]) -> None:
+        """Write entries at once.
+
+        Raises:
+            InputError: The database takes one of them not at all.
+        """
         with self._database.write() as connection:
             connection.execute(audit.insert(), [asdict(entry) for entry in batch])

@@ -37,8 +37,9 @@ def create(
     """Issue a key and print it, this once: only its hash is kept."""
     from docferry_cloud.access.keys import Keys
 
-    with _opened(config) as (database, _):
+    with _opened(config) as (database, settings):
         key, text = Keys(database).create(tenant, scope, device=device, name=name, days=expires_days)
+        _record(database, settings, "keys.create", key)
     if json:
         console.print_json(_shown(key) | {"key": text})
     else:
@@ -76,8 +77,9 @@ def revoke(
     """Take a key back: within seconds every front end refuses it."""
     from docferry_cloud.access.keys import Keys
 
-    with _opened(config) as (database, _):
+    with _opened(config) as (database, settings):
         key = Keys(database).revoke(key_id)
+        _record(database, settings, "keys.revoke", key)
     if json:
         console.print_json(_shown(key))
     else:
@@ -120,6 +122,13 @@ def _opened(config: Path | None) -> Iterator[tuple[Database, CloudSettings]]:
         yield database, settings
     finally:
         database.close()
+
+
+def _record(database: Database, settings: CloudSettings, what: str, key: Key) -> None:
+    from docferry_cloud.access.audit import Entry, Trail
+
+    entry = Entry(database.now(), key.tenant, "operator", f"{what} {key.key_id}", "", "OK", "")
+    Trail(database, settings.audit_days).write([entry])
 
 
 def _shown(key: Key) -> dict[str, Any]:

@@ -34,6 +34,7 @@ CALLED_FROM = "docferry-called-from"
 _MOST_REMEMBERED = 10_000
 _SCHEME = "bearer "
 _ALL = frozenset(Scope)
+_OF_ALL = frozenset({Scope.READ, Scope.ADMIN})
 _READERS = RULES["docferry.v1.AnalysisService.Get"].scopes
 Context = grpc.aio.ServicerContext[Any, Any]
 Metadata = tuple[tuple[str, str | bytes], ...]
@@ -211,9 +212,8 @@ class Visit:
         rule = RULES[self._rpc]
         visitor = self._visitor = await self._gate.visitor(self._metadata)
         self._checked = time.monotonic()
-        traceparent = _value(self._metadata, "traceparent")
         if visitor is LOCAL:
-            return replace(visitor.caller, traceparent=traceparent, reads=bool(visitor.scopes & _READERS))
+            return self._caller(visitor)
         if not visitor.scopes & rule.scopes:
             raise Forbidden(
                 f"this key does not allow {self._rpc.rpartition('.')[2]}",
@@ -222,7 +222,15 @@ class Visit:
         self._gate.take(visitor)
         if rule.recorded:
             self._gate.trail.check_room()
-        return replace(visitor.caller, traceparent=traceparent, reads=bool(visitor.scopes & _READERS))
+        return self._caller(visitor)
+
+    def _caller(self, visitor: Visitor) -> Caller:
+        return replace(
+            visitor.caller,
+            traceparent=_value(self._metadata, "traceparent"),
+            reads=bool(visitor.scopes & _READERS),
+            only_own=not visitor.scopes & _OF_ALL,
+        )
 
     async def still_admitted(self) -> None:
         """Between two messages of a stream: a key may expire or be revoked while it runs.

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
 from docferry_cloud.gateway.chat import chat_endpoint, models_endpoint
-from docferry_cloud.gateway.guard import Guard, Limits
+from docferry_cloud.gateway.guard import Guard, Knock, Limits
 from docferry_cloud.gateway.link import Link
 from docferry_cloud.gateway.mirror import exactly, mirror_routes
 from docferry_cloud.gateway.openapi import document
@@ -25,11 +25,12 @@ _METHODS = ["GET", "POST", "PUT", "DELETE"]
 _HEADERS = ["authorization", "content-type", "content-range", "idempotency-key", "last-event-id", "traceparent"]
 
 
-def application(link: Link, settings: CloudSettings, closing: asyncio.Event) -> ASGIApp:
+def application(link: Link, settings: CloudSettings, closing: asyncio.Event, knock: Knock) -> ASGIApp:
     """The ASGI application.
 
     Args:
         closing: Set when the process is about to stop: who waits is told where to go on.
+        knock: See `guard.Guard`.
     """
     described = JSONResponse(document())
     page = ResultPage()
@@ -65,5 +66,6 @@ def application(link: Link, settings: CloudSettings, closing: asyncio.Event) -> 
         inner,
         limits=Limits(body_bytes=settings.http_body_bytes),
         origins=settings.http_origins,
+        knock=knock,
         own_machine=not settings.public and not settings.tokens,
     )

@@ -23,23 +23,31 @@ from docferry_cloud.gateway.routes import MirrorRoute
 
 MAX_DEPTH = 32
 """Objects and lists within each other in a JSON body."""
+MOST_JSON = 3 * MAX_ENVELOPE_BYTES
+"""Bytes of a request message as JSON: base64 takes a third more than its bytes, names and marks the rest."""
 _IN_A_THREAD = 64 << 10
 _MARKS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SHORT_NAMES = {"MD": "MARKDOWN"}
 
 
-async def json_body(request: Request) -> dict[str, Any]:
+async def json_body(request: Request, most: int | None = None) -> dict[str, Any]:
     """The JSON object in a body; an empty body is an empty object.
 
+    Args:
+        most: Bytes it may have; None leaves it to the guard.
+
     Raises:
-        Refused: It is said to be something else than JSON.
+        Refused: It is said to be something else than JSON, or it is larger.
         InputError: It is no JSON object, or one that is nested too deep.
     """
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
         raise Refused(415, InputError(f"the body is {kind[:100]}", remedy="send application/json"))
     raw = await request.body()
+    if most is not None and len(raw) > most:
+        remedy = "announce large parts and PUT their bytes"
+        raise Refused(413, EnvelopeTooLarge(f"the body has {len(raw)} bytes, at most {most} are taken", remedy=remedy))
     if not raw.strip():
         return {}
     return await asyncio.to_thread(parsed, raw) if len(raw) > _IN_A_THREAD else parsed(raw)
@@ -79,7 +87,7 @@ async def message_of(route: MirrorRoute, request: Request) -> Message:
         EnvelopeTooLarge: It exceeds what one message may have.
     """
     rpc = route.descriptor
-    tree = await json_body(request) if route.body else {}
+    tree = await json_body(request, MOST_JSON) if route.body else {}
     given: dict[str, Any] = query_fields(request.query_params, route)
     given |= {name: request.path_params[name] for name in route.path_fields}
     for name, value in given.items():
@@ -89,7 +97,11 @@ async def message_of(route: MirrorRoute, request: Request) -> Message:
         tree.pop(camel, None)
         tree[name] = value
     message = GetMessageClass(rpc.input_type)()
-    fill(message, tree)
+    large = route.body and len(await request.body()) > _IN_A_THREAD
+    if large:
+        await asyncio.to_thread(fill, message, tree)
+    else:
+        fill(message, tree)
     if message.ByteSize() > MAX_ENVELOPE_BYTES + _IN_A_THREAD:
         raise Refused(
             413,

@@ -100,9 +100,13 @@ async def _answered(request: Request, link: Link, metadata: Metadata, talk: _Tal
     if talk.chat.stream:
         return Stream(talk.streamed(texts()), SSE, call.cancel)
     try:
-        return JSONResponse(talk.whole("".join([text async for text in texts()])))
+        return JSONResponse(talk.whole(await while_connected(request, _joined(texts()))))
     finally:
         call.cancel()
+
+
+async def _joined(texts: AsyncIterator[str]) -> str:
+    return "".join([text async for text in texts])
 
 
 async def _analysis(client: Client, order: Order, closing: asyncio.Event) -> analysis_pb2.Analysis:

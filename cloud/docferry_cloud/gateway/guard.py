@@ -1,5 +1,6 @@
 """What holds for every HTTP request, before any route: who may ask from where, how much, and the headers of answers.
 
+- A stranger's body is not taken in: whoever sends one is asked for a key first, by the service's own gate.
 - Bounded: bytes of a body (counted as they come, never trusted), time for it, large bodies held at once.
 - A browser's page of another site is refused unless the settings name it. Where no keys are configured, the answers
   are for this machine only, and so are the names it may be called by: no page elsewhere gets in by rebinding its own
@@ -11,15 +12,20 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from docferry.errors import InputError, Overloaded
+from docferry.errors import DocferryError, InputError, Overloaded
+from docferry_cloud.gateway.link import Metadata, metadata_of
 from docferry_cloud.gateway.problems import Refused, problem_tree, status_and_code
+
+Knock = Callable[[Metadata], Awaitable[object]]
+"""Raises `Unauthenticated` for metadata of nobody's."""
 
 LARGE_BODY = 1 << 20
 """A body beyond this takes one of the places for large ones."""
@@ -55,12 +61,16 @@ class Guard:
     """The ASGI application around the routes.
 
     Args:
+        knock: Whether the service knows who carries this metadata; what comes of it is decided by the rpc alone.
         origins: Web origins whose pages may call.
         own_machine: Only names of this machine are answered to.
     """
 
-    def __init__(self, inner: ASGIApp, *, limits: Limits, origins: tuple[str, ...], own_machine: bool) -> None:
+    def __init__(
+        self, inner: ASGIApp, *, limits: Limits, knock: Knock, origins: tuple[str, ...], own_machine: bool
+    ) -> None:
         self._inner = inner
+        self._knock = knock
         self._limits = limits
         self._origins = frozenset(origins)
         self._own_machine = own_machine
@@ -70,7 +80,7 @@ class Guard:
         """Answer one request."""
         if scope["type"] != "http":
             return
-        body = _Body(receive, self._limits, self._take_large)
+        body = _Body(receive, self._limits, self._take_large, lambda: self._knock(metadata_of(Request(scope))))
 
         async def strict(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -123,10 +133,17 @@ class Guard:
 class _Body:
     """The request's body, counted and timed while it comes."""
 
-    def __init__(self, receive: Receive, limits: Limits, take_large: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        receive: Receive,
+        limits: Limits,
+        take_large: Callable[[], None],
+        knock: Callable[[], Awaitable[object]],
+    ) -> None:
         self._receive = receive
         self._limits = limits
         self._take_large = take_large
+        self._knock = knock
         self._taken = 0
         self._whole = False
         self._due: float | None = None
@@ -137,6 +154,10 @@ class _Body:
             return await self._receive()
         loop = asyncio.get_running_loop()
         if self._due is None:
+            try:
+                await self._knock()
+            except DocferryError as stranger:
+                raise Refused(status_and_code(stranger)[1], stranger, {"connection": "close"}) from None
             self._due = loop.time() + self._limits.body_s
         try:
             async with asyncio.timeout_at(self._due):

@@ -88,15 +88,18 @@ async def _pieces(request: Request, link: Link, route: MirrorRoute) -> Response:
     if kind:
         return Stream(_framed_pieces(kind, first, call), kind, call.cancel)
     try:
-        whole = pb.AskResponse()
-        text = []
-        async for piece in rest_of(first, call):
-            text.append(piece.text)
-            whole.MergeFrom(piece)
-        whole.text = "".join(text)
-        return await json_answer(whole)
+        return await json_answer(await while_connected(request, _whole_answer(first, call)))
     finally:
         call.cancel()
+
+
+async def _whole_answer(first: Any, call: Any) -> pb.AskResponse:
+    whole, text = pb.AskResponse(), []
+    async for piece in rest_of(first, call):
+        text.append(piece.text)
+        whole.MergeFrom(piece)
+    whole.text = "".join(text)
+    return whole
 
 
 async def _framed_pieces(kind: str, first: Any, call: Any) -> AsyncIterator[bytes]:

@@ -20,6 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from docferry.channel import LinkTimes, client_options
 from docferry.errors import ConfigurationError
 from docferry_cloud.gateway.app import application
+from docferry_cloud.gateway.guard import Knock
 from docferry_cloud.gateway.link import Link
 from docferry_cloud.settings import CloudSettings
 
@@ -37,12 +38,14 @@ class Gateway:
 
     Args:
         drain: Seconds that answers have to come to their end when it stops.
+        knock: See `guard.Guard`.
     """
 
-    def __init__(self, settings: CloudSettings, *, times: LinkTimes | None, drain: float) -> None:
+    def __init__(self, settings: CloudSettings, *, times: LinkTimes | None, drain: float, knock: Knock) -> None:
         self._settings = settings
         self._times = times
         self._drain = drain
+        self._knock = knock
         self._folder = ""
         self._channel: grpc.aio.Channel | None = None
         self._server: _Server | None = None
@@ -114,7 +117,7 @@ class Gateway:
         if settings.certificate is not None and settings.key is not None:
             tls = {"ssl_certfile": str(settings.certificate), "ssl_keyfile": str(settings.key)}
         config = uvicorn.Config(
-            application(link, settings, self._closing),
+            application(link, settings, self._closing, self._knock),
             log_config=None,
             access_log=False,
             lifespan="off",

@@ -126,3 +126,9 @@ async def test_what_is_not_offered_is_refused(http, small_png, change):
     answer: httpx.Response = await http.client.post("/v1/chat/completions", json=body)
     assert answer.status_code == 400, answer.text
     assert set(answer.json()["error"]) == {"message", "type", "param", "code"}
+
+
+@pytest.mark.parametrize("odd", [{"model": []}, {"model": {}}, {"model": "docferry", "n": []}, {"n": {}}])
+async def test_values_of_another_kind_are_refused_and_break_nothing(http, odd):
+    answer = await http.client.post("/v1/chat/completions", json={"messages": [], **odd})
+    assert answer.status_code in {400, 404}

@@ -11,6 +11,10 @@ from docferry_cloud.gateway.guard import Guard, Limits
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
+async def known(_metadata) -> None:
+    """Everyone is let in."""
+
+
 @asynccontextmanager
 async def connection(url):
     host, _, port = url.removeprefix("http://").rpartition(":")
@@ -43,7 +47,7 @@ async def test_a_body_that_does_not_say_its_size_is_counted_as_it_comes():
     async def endless():
         return {"type": "http.request", "body": b"x" * 1000, "more_body": True}
 
-    guard = Guard(app, limits=Limits(body_bytes=10_000), origins=(), own_machine=False)
+    guard = Guard(app, limits=Limits(body_bytes=10_000), knock=known, origins=(), own_machine=False)
     scope = {"type": "http", "method": "POST", "headers": [], "scheme": "http"}
     with pytest.raises(Exception, match="exceeds 10000 bytes"):
         await guard(scope, endless, None)
@@ -57,7 +61,7 @@ async def test_a_page_that_may_call_is_bounded_like_everyone_else():
         sent.append(message)
 
     origin = "https://app.example.com"
-    guard = Guard(None, limits=Limits(body_bytes=10), origins=(origin,), own_machine=False)
+    guard = Guard(None, limits=Limits(body_bytes=10), knock=known, origins=(origin,), own_machine=False)
     headers = [(b"origin", origin.encode()), (b"content-length", b"11")]
     await guard({"type": "http", "method": "POST", "headers": headers, "scheme": "http"}, None, send)
     assert sent[0]["status"] == 413
@@ -70,7 +74,7 @@ async def test_a_body_that_stays_out_is_given_up():
     async def silent():
         await asyncio.Event().wait()
 
-    guard = Guard(app, limits=Limits(body_s=0.01), origins=(), own_machine=False)
+    guard = Guard(app, limits=Limits(body_s=0.01), knock=known, origins=(), own_machine=False)
     scope = {"type": "http", "method": "POST", "headers": [], "scheme": "http"}
     with pytest.raises(Exception, match=r"did not come within 0\.01 s"):
         await guard(scope, silent, None)
@@ -87,7 +91,7 @@ async def test_large_bodies_are_held_a_few_at_a_time():
     async def large():
         return {"type": "http.request", "body": b"x" * (2 << 20), "more_body": False}
 
-    guard = Guard(app, limits=Limits(large_bodies=1), origins=(), own_machine=False)
+    guard = Guard(app, limits=Limits(large_bodies=1), knock=known, origins=(), own_machine=False)
     scope = {"type": "http", "method": "POST", "headers": [], "scheme": "http"}
     first = asyncio.ensure_future(guard(scope, large, None))
     await inside.wait()
@@ -144,3 +148,17 @@ async def test_pages_of_other_sites_may_not_call(http, headers):
 async def test_a_link_on_another_site_may_be_followed(http):
     headers = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
     assert (await http.client.get("/v1/analyses", headers=headers)).status_code == 200
+
+
+@pytest.mark.parametrize("head", ["content-length: 30000000", "transfer-encoding: chunked"])
+@pytest.mark.parametrize("key", ["", "authorization: Bearer nobody's\r\n"])
+async def test_a_strangers_body_is_refused_before_any_of_it_is_taken_in(http, head, key):
+    request = f"POST /v1/analyses HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n{key}{head}\r\n\r\n"
+    answer = await raw(http.url, request.encode())
+    assert answer.startswith(b"HTTP/1.1 401 ")
+    assert b"connection: close" in answer.lower()
+
+
+async def test_a_request_message_as_json_is_bounded_by_what_the_message_may_have(http):
+    answer = await http.client.post("/v1/analyses", json={"envelope": {"file_name": "x" * (3 << 20)}})
+    assert answer.status_code == 413

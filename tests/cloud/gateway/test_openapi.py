@@ -29,7 +29,7 @@ def test_every_route_is_described_and_nothing_else(described, http_routes) -> No
 
 @pytest.fixture
 def http_routes(tmp_path):
-    guard = application(None, CloudSettings(tmp_path), asyncio.Event())
+    guard = application(None, CloudSettings(tmp_path), asyncio.Event(), None)
     return {(method, route.path) for route in guard._inner.routes for method in route.methods}
 
 
@@ -48,6 +48,6 @@ def test_every_message_and_field_carries_the_contracts_own_words(described) -> N
 
 
 async def test_it_is_served_to_everyone(tmp_path) -> None:
-    app = application(None, CloudSettings(tmp_path), asyncio.Event())
+    app = application(None, CloudSettings(tmp_path), asyncio.Event(), None)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
         assert (await client.get("/openapi.json")).json() == document()

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from dataclasses import replace
 
 import grpc
 import pytest
@@ -10,7 +11,7 @@ from typer.testing import CliRunner
 from docferry.channel import call_metadata, open_channel
 from docferry.errors import ConfigurationError, InputError, Overloaded, Unauthenticated, Unavailable
 from docferry.v1 import analysis_service_pb2 as pb
-from docferry_cloud.access.audit import MOST_WAITING, Entry, Trail
+from docferry_cloud.access.audit import MOST_WAITING, STRANGERS, Entry, Trail
 from docferry_cloud.access.gate import REMEMBERED_S, Gate
 from docferry_cloud.access.keys import Keys, parsed
 from docferry_cloud.access.limits import MOST_BUCKETS, CallLimits
@@ -217,6 +218,34 @@ async def test_when_the_audit_log_cannot_be_written_calls_are_refused_and_nothin
     assert not trail.read()
 
 
+async def test_a_flood_of_strangers_neither_fills_the_audit_log_nor_takes_the_room_of_customers(world):
+    trail = Trail(world.database, 90)
+    stranger = Entry(world.database.now(), "", "", "AnalysisService.Get", "", "UNAUTHENTICATED", "ipv4:192.0.2.1:1")
+    for _ in range(3 * MOST_WAITING):
+        trail.note(stranger)
+    trail.check_room()
+    trail.note(replace(stranger, tenant="shop", outcome="OK"))
+    await trail.flush()
+    assert len(trail.read(limit=10_000)) == STRANGERS + 1
+
+
+async def test_one_entry_that_no_database_takes_does_not_hold_up_the_others(world):
+    trail = Trail(world.database, 90)
+    good = Entry(world.database.now(), "shop", "key", "AnalysisService.Get", "", "OK", "")
+    write = trail.write
+
+    def picky(batch):
+        if any(entry.who == "bad" for entry in batch):
+            raise InputError("the text holds a NUL")
+        write(batch)
+
+    trail.write = picky
+    for entry in (good, replace(good, who="bad"), good):
+        trail.note(entry)
+    await trail.flush()
+    assert [entry.who for entry in trail.read()] == ["key", "key"]
+
+
 def test_keys_and_the_audit_log_are_handled_by_commands(tmp_path):
     config = tmp_path / "cloud.toml"
     config.write_text(f'[data]\ndirectory = "{tmp_path / "data"}"\n')
@@ -236,4 +265,6 @@ def test_keys_and_the_audit_log_are_handled_by_commands(tmp_path):
     assert revoked["revoke_time"]
     assert [row["valid"] for row in run("keys", "list", "--tenant", "shop")] == [False]
     assert run("keys", "list", "--tenant", "other") == []
-    assert run("audit") == []
+    recorded = [(row["tenant"], row["who"], row["rpc"]) for row in run("audit")]
+    assert recorded == [("shop", "operator", f"keys.{what} {made['key_id']}") for what in ("create", "revoke")]
+    assert run("audit", "--tenant", "other") == []

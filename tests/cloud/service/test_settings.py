@@ -67,6 +67,7 @@ def test_a_whole_file_is_read(tmp_path):
         ('webhooks.endpoints = [{url = "ftp://x/", secret = "s", tenant = "a"}]', "URL"),
         ('webhooks.endpoints = [{url = "http://x/", secret = "whsec_short", tenant = "a"}]', "secret"),
         ('tls.key = "key.pem"', "belong together"),
+        ('listen = {host = "0.0.0.0", behind_proxy = true, reflection = true}', "listen.reflection"),
         ("listen.prot = 1", "listen.prot"),
         ("queue.limit = 0", "queue.limit"),
     ],
@@ -94,3 +95,9 @@ def test_http_behind_a_stated_proxy_may_bind_a_public_address(tmp_path):
     token = f'[[tokens]]\ntoken_sha256 = "{HASH}"\ntenant = "t"\ndevice = "d"'
     settings = _load(tmp_path, f'[http]\nhost = "0.0.0.0"\nport = 8080\nbehind_proxy = true\n{token}')
     assert (settings.http_host, settings.http_port) == ("0.0.0.0", 8080)
+
+
+def test_a_malformed_webhook_is_told_without_its_secret(tmp_path):
+    with pytest.raises(ConfigurationError, match="url is no text") as refused:
+        _load(tmp_path, f'webhooks.endpoints = [{{url = 5, secret = "{SECRET}", tenant = "a"}}]')
+    assert SECRET not in str(refused.value)

@@ -9,6 +9,7 @@ import grpc
 import pytest
 import pytest_asyncio
 from google.protobuf.message_factory import GetMessageClass
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from docferry.channel import call_metadata
 from docferry.status import error_from_rpc
@@ -17,6 +18,7 @@ from docferry.v1 import analysis_service_pb2 as pb
 from docferry_cloud.access.gate import REMEMBERED_S
 from docferry_cloud.access.keys import Keys
 from docferry_cloud.access.rules import RULES, Scope
+from docferry_cloud.health import MOST_WATCHERS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 DEADLINE = 20.0
@@ -254,3 +256,28 @@ async def test_an_id_that_no_database_stores_is_recorded_all_the_same(service, u
     await service.refusal("docferry.v1.AnalysisService.Get", key, pb.AnalysisServiceGetRequest(analysis_id="a\0b"))
     trail = service.server.server._trail
     await until(lambda: [entry.analysis_id for entry in trail.read("nul")] == ["a\ufffdb"])
+
+
+async def test_a_devices_key_sees_the_analyses_of_its_own_device_alone(service, make_envelope):
+    name = "docferry.v1.AnalysisService."
+    mine = service.key(Scope.DEVICE, tenant="devices", device="kiosk-1")
+    other = service.key(Scope.DEVICE, tenant="devices", device="kiosk-2")
+    reader = service.key(Scope.READ, tenant="devices")
+    submit = pb.SubmitRequest(envelope=make_envelope())
+    analysis_id = (await service.call(name + "Submit", mine, submit)).analysis.analysis_id
+    for key in (mine, reader):
+        assert (await service.call(name + "Get", key, _of(analysis_id)["Get"])).analysis.analysis_id == analysis_id
+    assert (await service.refusal(name + "Get", other, _of(analysis_id)["Get"])).code() is CODE.NOT_FOUND
+
+
+async def test_health_is_answered_to_everyone_and_its_streams_are_bounded(service):
+    stub = health_pb2_grpc.HealthStub(service.channel)
+    calls = [stub.Watch(health_pb2.HealthCheckRequest(), timeout=DEADLINE) for _ in range(MOST_WATCHERS)]
+    for call in calls:
+        await call.read()
+    with pytest.raises(grpc.aio.AioRpcError) as failure:
+        await stub.Watch(health_pb2.HealthCheckRequest(), timeout=DEADLINE).read()
+    assert failure.value.code() is CODE.RESOURCE_EXHAUSTED
+    assert (await stub.Check(health_pb2.HealthCheckRequest(), timeout=DEADLINE)).status
+    for call in calls:
+        call.cancel()
