@@ -1,7 +1,7 @@
 """The envelope's structure: a reading packed by columns, quantised, delta-coded and compressed.
 
 What is lost on the way is stated: geometry is rounded to whole pixels of the page (1/4096 where its size is unknown),
-raw scores to 1/51, confidences to 1/255, the quality report down to a hundredth of itself, and line breaks inside a line's text
+raw scores to 1/51, confidences to 1/255, the quality report down to a hundredth of itself, and line breaks in texts
 become spaces. Everything else comes back as it was, region and line ids too, as long as they are the reader's (r1, r2,
 ...; r1.l1, r1.l2, ... with gaps); others are numbered anew.
 """
