@@ -25,7 +25,8 @@ from docferry.v1 import analysis_service_pb2 as pb
 from docferry_cloud.core import Times
 from docferry_cloud.engine import Task, Want
 from docferry_cloud.server import CloudServer
-from docferry_cloud.settings import CloudSettings, Token
+from docferry_cloud.settings import CloudSettings
+from docferry_cloud.settings_rows import Token
 from docferry_cloud.sweeper import SweepTimes
 from docferry_cloud.watch import WatchTimes
 
