@@ -55,8 +55,8 @@ class Fleet:
         """Processor time that the service's own processes have used; a database server's is not among it."""
         ticks = 0
         for member in self.members:
-            if member.process is not None:
-                fields = Path(f"/proc/{member.process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+            for pid in _family(member):
+                fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
                 ticks += int(fields[11]) + int(fields[12])
         return ticks / os.sysconf("SC_CLK_TCK")
 
@@ -98,10 +98,11 @@ class Fleet:
         return bool(line)
 
     async def kill(self, member: Member) -> None:
-        """End a process as a power cut would."""
-        if member.process is not None:
+        """End a process, and the worker process that it has, as a power cut would."""
+        for pid in _family(member):
             with contextlib.suppress(ProcessLookupError):
-                member.process.kill()
+                os.kill(pid, signal.SIGKILL)
+        if member.process is not None:
             await member.process.wait()
 
     async def rampage(self, luck: random.Random, seconds: float, pause: float) -> int:
@@ -153,6 +154,15 @@ async def fleet(
                         await member.process.wait()
                 except TimeoutError:
                     await made.kill(member)
+
+
+def _family(member: Member) -> list[int]:
+    """The ids of a member's process, while it runs, and of those that it has started."""
+    if member.process is None or member.process.returncode is not None:
+        return []
+    pid = member.process.pid
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    return [pid, *map(int, children)]
 
 
 def _free_port() -> int:

@@ -76,10 +76,11 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "engine.recycle_hours",
         24,
-        "A `docferry cloud worker` older than this finishes or gives back what it does and begins anew; 0 never",
+        "A worker process older than this finishes or gives back what it does and begins anew; 0 never",
         minimum=0,
     ),
     Setting("engine.recycle_mb", 3072, "The same for one that holds more memory than this; 0 never", minimum=0),
+    Setting("engine.recycle_documents", 0, "The same for one that has read so many documents; 0 never", minimum=0),
     Setting(
         "engine.remember",
         True,
@@ -163,6 +164,7 @@ class CloudSettings:
     threads: int = 1
     recycle_s: float = 0.0
     recycle_mb: int = 0
+    recycle_documents: int = 0
     remember: bool = True
     patience_s: float = 60.0
     request_s: float = 86400.0
@@ -245,6 +247,7 @@ def cloud_settings(values: Mapping[str, Any]) -> CloudSettings:
         threads=values["engine.threads"],
         recycle_s=values["engine.recycle_hours"] * 3600.0,
         recycle_mb=values["engine.recycle_mb"],
+        recycle_documents=values["engine.recycle_documents"],
         remember=values["engine.remember"],
         patience_s=values["wants.patience_s"],
         request_s=values["wants.request_hours"] * 3600.0,

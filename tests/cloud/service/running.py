@@ -174,7 +174,9 @@ def tokens() -> tuple[Token, ...]:
 
 
 @asynccontextmanager
-async def running_server(directory: Path, engine_factory=EchoEngine, times: Times = QUICK, **settings):
+async def running_server(
+    directory: Path, engine_factory=EchoEngine, times: Times = QUICK, worker_command=(), **settings
+):
     settings = {
         "directory": directory,
         "port": 0,
@@ -182,7 +184,9 @@ async def running_server(directory: Path, engine_factory=EchoEngine, times: Time
         "allow_private": True,
         "remember": False,
     } | settings
-    server = CloudServer(CloudSettings(**settings), engine_factory=engine_factory, times=times)
+    server = CloudServer(
+        CloudSettings(**settings), engine_factory=engine_factory, worker_command=worker_command, times=times
+    )
     try:
         address = await server.start()
         async with open_channel(address) as channel:
