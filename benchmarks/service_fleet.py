@@ -36,6 +36,7 @@ class Fleet:
     Attributes:
         database: A PostgreSQL URL, or empty for SQLite in `folder`.
         workers: Documents at once in each process that works.
+        tokens: Tenants, each of which calls with its name as its token; none: the service is open.
         quick: Whether dead processes are noticed in 2 s and not in 10.
     """
 
@@ -44,12 +45,18 @@ class Fleet:
     engine_ms: float
     workers: int
     quick: bool
+    tokens: Sequence[str] = ()
     members: list[Member] = field(default_factory=list)
 
     @property
     def addresses(self) -> tuple[str, ...]:
         """Where the front ends listen."""
         return tuple(f"127.0.0.1:{member.port}" for member in self.members if member.role != "worker")
+
+    def pid(self, number: int) -> int:
+        """The process id of a member."""
+        process = self.members[number].process
+        return 0 if process is None else process.pid
 
     def cpu_s(self) -> float:
         """Processor time that the service's own processes have used; a database server's is not among it."""
@@ -80,6 +87,7 @@ class Fleet:
             "engine_ms": self.engine_ms,
             "workers": self.workers,
             "quick": self.quick,
+            "tokens": list(self.tokens),
         }
         # What it has to say stays beside the store, for whoever looks for the reason of a loss.
         with (self.folder / f"{self.members.index(member)}.log").open("ab") as log:
@@ -128,13 +136,14 @@ async def fleet(
     engine_ms: float = 0.0,
     workers: int = 2,
     quick: bool = False,
+    tokens: Sequence[str] = (),
 ) -> AsyncIterator[Fleet]:
     """A fleet that is up; ended in order afterwards.
 
     Args:
         roles: `all`, `front` or `worker`, one for each process.
     """
-    made = Fleet(folder, database, engine_ms, workers, quick)
+    made = Fleet(folder, database, engine_ms, workers, quick, tokens)
     for number, role in enumerate(roles):
         # On SQLite they share the folder; on PostgreSQL each has one of its own, as on machines of their own.
         place = folder / str(number) if database else folder

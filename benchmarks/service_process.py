@@ -1,12 +1,14 @@
 """One process of the service with a stub for an engine: `python -m benchmarks.service_process JSON`.
 
-The JSON object: folder, database, port, role (`all`, `front`, `worker`), engine_ms, workers, quick. Prints its address,
-or `working`, once it takes calls or work up. `all` has a worker process of its own, as `docferry cloud serve` does.
+The JSON object: folder, database, port, role (`all`, `front`, `worker`), engine_ms, workers, quick, tokens (tenants
+whose token is their name). Prints its address, or `working`, once it takes calls or work up. `all` has a worker process
+of its own, as `docferry cloud serve` does.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import logging
 import sys
@@ -20,6 +22,7 @@ from docferry_cloud.engine import Cancelled, Effort, PageInput, Task, check
 from docferry_cloud.parent_link import ParentLink
 from docferry_cloud.server import serve
 from docferry_cloud.settings import CloudSettings
+from docferry_cloud.settings_rows import Token
 from docferry_cloud.sweeper import SweepTimes
 from docferry_cloud.worker import work
 
@@ -60,6 +63,7 @@ def main() -> None:
         workers=0 if role == "front" else told["workers"],
         patience_s=0.0,
         remember=False,
+        tokens=tuple(Token(hashlib.sha256(name.encode()).digest(), name, "kiosk") for name in told["tokens"]),
         allow_private=True,
     )
     # The service's own rhythm, unless a test has less time than a sweeper.

@@ -129,7 +129,8 @@ class CloudServer:
             self._process = WorkerProcess(core, worker_command, self._times, working)
         self._subscriptions = Subscriptions(core.database)
         self._deliveries = Deliveries(core.database, settings.retention_days)
-        self._feed = EventFeed(core.database, core.log, self._times.watch, metrics=core.metrics)
+        watch, most = self._times.watch, settings.max_watchers
+        self._feed = EventFeed(core.database, core.log, watch, most, metrics=core.metrics)
         self._want_feed = WantFeed(core.database, core.wants, self._feed, self._times.watch)
         observed = Observed(core.metrics, None if core.traces is None else core.tell)
         self._push = Push(core.database, self._deliveries, self._feed, settings, self._times.webhook_waits, observed)

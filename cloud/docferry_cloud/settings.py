@@ -21,7 +21,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("listen.port", 50051, "Port to bind; 0 takes a free one", minimum=0, maximum=65535),
     Setting("listen.behind_proxy", False, "A proxy in front speaks TLS: gRPC may bind a public address without it"),
     Setting("listen.reflection", False, "Answer gRPC reflection, for tools such as grpcurl"),
-    Setting("listen.max_calls", 512, "Calls at once, watchers included", minimum=8, maximum=65536),
+    Setting("listen.max_calls", 1024, "Calls at once, watchers included", minimum=8, maximum=65536),
     Setting("http.host", "127.0.0.1", "Address to bind for HTTP; the rules of listen.host hold"),
     Setting(
         "http.port",
@@ -58,6 +58,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("limits.calls_per_minute", 0, "Calls of one key, counted by each front end; 0 sets no limit", minimum=0),
     Setting("limits.burst", 60, "Calls of one key at once after a rest", minimum=1),
+    Setting("limits.watchers", 512, "Watch streams of one tenant at once, at each front end", minimum=1, maximum=65536),
     Setting("limits.documents_per_day", 0, "Documents of one tenant on a day (UTC); 0 sets no limit", minimum=0),
     Setting("limits.mb_per_day", 0, "MB that one tenant hands in on a day (UTC); 0 sets no limit", minimum=0),
     Setting("audit.retention_days", 90, "How long the record of calls is kept", minimum=1, maximum=3650),
@@ -142,7 +143,7 @@ class CloudSettings:
     port: int = 50051
     behind_proxy: bool = False
     reflection: bool = False
-    max_calls: int = 512
+    max_calls: int = 1024
     http_host: str = "127.0.0.1"
     http_port: int = -1
     http_behind_proxy: bool = False
@@ -155,6 +156,7 @@ class CloudSettings:
     tokens: tuple[Token, ...] = ()
     calls_per_minute: int = 0
     burst: int = 60
+    max_watchers: int = 512
     documents_per_day: int = 0
     mb_per_day: int = 0
     audit_days: int = 90
@@ -238,6 +240,7 @@ def cloud_settings(values: Mapping[str, Any]) -> CloudSettings:
         tokens=tuple(rows.token(place, table) for place, table in rows.tables("tokens", values["tokens"])),
         calls_per_minute=values["limits.calls_per_minute"],
         burst=values["limits.burst"],
+        max_watchers=values["limits.watchers"],
         documents_per_day=values["limits.documents_per_day"],
         mb_per_day=values["limits.mb_per_day"],
         audit_days=values["audit.retention_days"],
