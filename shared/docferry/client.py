@@ -248,6 +248,12 @@ class Client:
         found = leaves(response)
         return {path: found[path] for path in paths}
 
+    async def cancel(self, analysis_id: str) -> analysis_pb2.Analysis:
+        """Stop the work on an analysis; a finished one stays as it is."""
+        request = analysis_service_pb2.CancelRequest(analysis_id=analysis_id)
+        response = await self._call("Cancel", request.SerializeToString(), analysis_service_pb2.CancelResponse)
+        return response.analysis
+
     async def delete(self, analysis_id: str) -> None:
         """Delete an analysis and all its data now."""
         request = analysis_service_pb2.AnalysisServiceDeleteRequest(analysis_id=analysis_id)
