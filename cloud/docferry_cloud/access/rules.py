@@ -47,6 +47,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         f"{_ANALYSIS}.Watch": _rule(Scope.READ, Scope.DEVICE, Scope.ADMIN),
         f"{_ANALYSIS}.GetPart": _rule(Scope.READ, Scope.ADMIN),
         f"{_ANALYSIS}.Ask": _rule(Scope.READ, Scope.ADMIN),
+        f"{_ANALYSIS}.Fill": _rule(Scope.READ, Scope.ADMIN),
         f"{_ANALYSIS}.Export": _rule(Scope.READ, Scope.ADMIN),
         f"{_ANALYSIS}.Cancel": _rule(Scope.SUBMIT, Scope.ADMIN),
         f"{_ANALYSIS}.Delete": _rule(Scope.SUBMIT, Scope.ADMIN),
