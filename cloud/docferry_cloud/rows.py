@@ -16,6 +16,8 @@ class Caller:
             not followed.
         reads: Whether it may see results.
         only_own: Whether it sees those of its own device alone.
+        claimed: The one analysis that a claim's session is for; empty for everyone with a key.
+        link: The claim whose link's token it carries, and which it may open; nothing else.
     """
 
     tenant: str
@@ -23,6 +25,8 @@ class Caller:
     traceparent: str = field(default="", compare=False)
     reads: bool = field(default=True, compare=False)
     only_own: bool = field(default=False, compare=False)
+    claimed: str = field(default="", compare=False)
+    link: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,11 @@ import grpc.aio
 
 from docferry.errors import DocferryError, Forbidden, Unauthenticated
 from docferry_cloud.access.audit import Entry, Trail
+from docferry_cloud.access.claims import Claims, Half, claim_fits, parsed_claim
 from docferry_cloud.access.keys import USE_NOTED_S, Keys, Stored, fits, parsed
 from docferry_cloud.access.limits import CallLimits
 from docferry_cloud.access.rules import RULES, Scope
-from docferry_cloud.analysis_rows import MICROSECONDS
+from docferry_cloud.analysis_rows import MICROSECONDS, not_found
 from docferry_cloud.database import Database
 from docferry_cloud.rows import Caller
 from docferry_cloud.settings import LOCAL_TENANT
@@ -66,6 +67,7 @@ class Gate:
     ) -> None:
         self._database = database
         self._keys = keys
+        self._claims = Claims(database)
         self._tokens = tokens
         self._limits = limits
         self.trail = trail
@@ -89,6 +91,11 @@ class Gate:
             if await self._is_open():
                 return LOCAL
             raise Unauthenticated("the call carries no key", remedy="send the metadata `authorization: Bearer KEY`")
+        if parsed_claim(given):
+            # Refused when it is over also where everyone else is local: it was for one document.
+            if (claimed := await self._by_claim(given)) is None:
+                raise Unauthenticated("this link is not valid", remedy="scan the code again, or ask for a new link")
+            return claimed
         found = await self._by_key(given) if parsed(given) else self._by_token(given)
         if found is not None:
             return found
@@ -126,6 +133,20 @@ class Gate:
             self._noted[key_id] = now
             await self._database.run(self._keys.note_use, key_id, now)
         return Visitor(Caller(key.tenant, key.device), key_id, key.scopes)
+
+    async def _by_claim(self, given: str) -> Visitor | None:
+        """Whoever holds a claim: looked up at every call, so that taking one back holds at once."""
+        half, claim_id, secret = parsed_claim(given) or (Half.LINK, "", "")
+        stored, now = await self._database.run(lambda: (self._claims.find(claim_id), self._database.now()))
+        if not claim_fits(stored, half, secret) or stored is None:
+            return None
+        claim, who = stored.claim, f"claim:{claim_id}"
+        if half is Half.LINK:
+            # Whether it can still be opened is decided when it is, so that of two only one succeeds.
+            return Visitor(Caller(claim.tenant, claim.device, link=claim_id), who, frozenset())
+        if not claim.session_valid(now):
+            return None
+        return Visitor(Caller(claim.tenant, claim.device, claimed=claim.analysis_id), who, frozenset())
 
     async def _look_up(self, key_id: str) -> tuple[Stored | None, int]:
         """A key, and the database's time: every front end takes a key to expire at the same moment."""
@@ -215,10 +236,11 @@ class Visit:
         self._checked = time.monotonic()
         if visitor is LOCAL:
             return self._caller(visitor)
-        if not visitor.scopes & rule.scopes:
+        caller = visitor.caller
+        if not (visitor.scopes & rule.scopes or (caller.claimed and rule.claimed) or (caller.link and rule.opens)):
             raise Forbidden(
                 f"this key does not allow {self._rpc.rpartition('.')[2]}",
-                remedy=f"use a key with one of the scopes {', '.join(sorted(rule.scopes))}",
+                remedy=f"use a key with one of the scopes {', '.join(sorted(rule.scopes)) or 'of a link'}",
             )
         self._gate.take(visitor)
         if rule.recorded:
@@ -229,7 +251,7 @@ class Visit:
         return replace(
             visitor.caller,
             traceparent=_value(self._metadata, "traceparent"),
-            reads=bool(visitor.scopes & _READERS),
+            reads=bool(visitor.scopes & _READERS or visitor.caller.claimed),
             only_own=not visitor.scopes & _OF_ALL,
         )
 
@@ -242,6 +264,21 @@ class Visit:
         if time.monotonic() - self._checked > REMEMBERED_S:
             await self._gate.visitor(self._metadata)
             self._checked = time.monotonic()
+
+    def confine(self, request: Any) -> None:
+        """Keep the holder of a claim to its document.
+
+        Raises:
+            NotFound: The request is about another one, or about none where it could name one.
+        """
+        claimed, named = self._visitor.caller.claimed if self._visitor else "", RULES[self._rpc].names
+        if not claimed or not named:
+            return
+        value = request
+        for name in named.split("."):
+            value = getattr(value, name)
+        if value != claimed:
+            raise not_found(str(value))
 
     def about(self, message: Any) -> None:
         """Take the analysis's id from a request or an answer that names one."""
