@@ -20,6 +20,8 @@ from docferry.v1 import (
     analysis_service_pb2_grpc,
     device_service_pb2,
     device_service_pb2_grpc,
+    operator_service_pb2,
+    operator_service_pb2_grpc,
     subscription_service_pb2,
     subscription_service_pb2_grpc,
 )
@@ -33,6 +35,7 @@ from docferry_cloud.device_watch import WantFeed
 from docferry_cloud.engine import Engine
 from docferry_cloud.health import Health
 from docferry_cloud.loops import end, keep_going
+from docferry_cloud.operator_services import OperatorServicer
 from docferry_cloud.service import Service
 from docferry_cloud.services import AnalysisServicer, DeviceServicer
 from docferry_cloud.settings import CloudSettings
@@ -51,6 +54,7 @@ log = logging.getLogger(__name__)
 SERVICES = (
     analysis_service_pb2.DESCRIPTOR.services_by_name["AnalysisService"].full_name,
     device_service_pb2.DESCRIPTOR.services_by_name["DeviceService"].full_name,
+    operator_service_pb2.DESCRIPTOR.services_by_name["OperatorService"].full_name,
     subscription_service_pb2.DESCRIPTOR.services_by_name["SubscriptionService"].full_name,
 )
 
@@ -251,6 +255,9 @@ class CloudServer:
             SubscriptionServicer(self._service, gate), server
         )
         device_service_pb2_grpc.add_DeviceServiceServicer_to_server(DeviceServicer(self._service, gate), server)
+        operator_service_pb2_grpc.add_OperatorServiceServicer_to_server(
+            OperatorServicer(self._service, gate, self._core.database, self._keys), server
+        )
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         if self._settings.reflection:
             from grpc_reflection.v1alpha import reflection  # type: ignore[import-untyped]

@@ -33,8 +33,8 @@ def _rule(*scopes: Scope, recorded: bool = True) -> Rule:
     return Rule(frozenset(scopes), recorded)
 
 
-_ANALYSIS, _DEVICE, _SUBSCRIPTION = (
-    f"docferry.v1.{name}" for name in ("AnalysisService", "DeviceService", "SubscriptionService")
+_ANALYSIS, _DEVICE, _SUBSCRIPTION, _OPERATOR = (
+    f"docferry.v1.{name}" for name in ("AnalysisService", "DeviceService", "SubscriptionService", "OperatorService")
 )
 
 RULES: Mapping[str, Rule] = MappingProxyType(
@@ -65,6 +65,16 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         f"{_SUBSCRIPTION}.Replay": _rule(Scope.ADMIN),
         # Public by its nature: a browser subscribes with it.
         f"{_SUBSCRIPTION}.GetPushKey": _rule(Scope.READ, Scope.ADMIN),
+        # Sessions are for the pages of people who look at results.
+        f"{_OPERATOR}.OpenSession": _rule(Scope.READ, Scope.ADMIN),
+        # Asked with every page, and it says nothing that the caller does not bring along.
+        f"{_OPERATOR}.GetSession": _rule(*Scope, recorded=False),
+        f"{_OPERATOR}.CloseSession": _rule(*Scope),
+        f"{_OPERATOR}.GetFigures": _rule(Scope.READ, Scope.ADMIN),
+        f"{_OPERATOR}.ListDevices": _rule(Scope.READ, Scope.ADMIN),
+        f"{_OPERATOR}.CreateKey": _rule(Scope.ADMIN),
+        f"{_OPERATOR}.ListKeys": _rule(Scope.ADMIN),
+        f"{_OPERATOR}.RevokeKey": _rule(Scope.ADMIN),
     }
 )
 """By the rpc's full name."""

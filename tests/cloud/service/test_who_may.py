@@ -13,7 +13,14 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from docferry.channel import call_metadata
 from docferry.status import error_from_rpc
-from docferry.v1 import analysis_pb2, analysis_service_pb2, device_service_pb2, document_pb2, subscription_service_pb2
+from docferry.v1 import (
+    analysis_pb2,
+    analysis_service_pb2,
+    device_service_pb2,
+    document_pb2,
+    operator_service_pb2,
+    subscription_service_pb2,
+)
 from docferry.v1 import analysis_service_pb2 as pb
 from docferry_cloud.access.gate import REMEMBERED_S
 from docferry_cloud.access.keys import Keys
@@ -22,7 +29,7 @@ from docferry_cloud.health import MOST_WATCHERS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 DEADLINE = 20.0
-CONTRACTS = (analysis_service_pb2, device_service_pb2, subscription_service_pb2)
+CONTRACTS = (analysis_service_pb2, device_service_pb2, operator_service_pb2, subscription_service_pb2)
 METHODS = {
     method.full_name: method
     for contract in CONTRACTS
