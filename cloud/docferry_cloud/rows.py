@@ -20,6 +20,8 @@ class Caller:
         scopes: What that allows.
         session_id: Its session, if it comes by one.
         holder: What a session of it is bound to: its key's id, or its token's hash in hex.
+        claimed: The one analysis that a claim's session is for; empty for everyone with a key.
+        link: The claim whose link's token it carries, and which it may open; nothing else.
     """
 
     tenant: str
@@ -31,6 +33,8 @@ class Caller:
     scopes: frozenset[str] = field(default=frozenset(), compare=False)
     session_id: str = field(default="", compare=False)
     holder: str = field(default="", compare=False)
+    claimed: str = field(default="", compare=False)
+    link: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

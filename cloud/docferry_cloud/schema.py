@@ -349,6 +349,23 @@ sessions = sa.Table(
     sa.Index("sessions_by_expiry", "expire_time"),
 )
 
+# Documents handed to somebody without a key: by a link at first, by a session once it was opened. Only hashes of both.
+claims = sa.Table(
+    "claims",
+    metadata,
+    sa.Column("claim_id", sa.String(16), primary_key=True),
+    sa.Column("tenant", sa.String(64), nullable=False),
+    sa.Column("device", sa.String(64), nullable=False),
+    _of_analysis(primary_key=False),
+    sa.Column("link_sha256", sa.LargeBinary, nullable=False),
+    sa.Column("session_sha256", sa.LargeBinary),
+    sa.Column("create_time", sa.BigInteger, nullable=False),
+    sa.Column("expire_time", sa.BigInteger, nullable=False),
+    sa.Column("session_until", sa.BigInteger),
+    sa.Column("revoke_time", sa.BigInteger),
+    sa.Index("claims_by_analysis", "analysis_id"),
+)
+
 # What a tenant handed in on a day (days since 1970, UTC); counted only while there is a limit.
 usage = sa.Table(
     "usage",

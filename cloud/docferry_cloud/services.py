@@ -26,7 +26,7 @@ from docferry_cloud.access.gate import Context, Gate
 from docferry_cloud.analysis_rows import not_found
 from docferry_cloud.correct import correction
 from docferry_cloud.device_watch import Wanted
-from docferry_cloud.finished import MAX_EXPORTS, asked, exported
+from docferry_cloud.finished import MAX_EXPORTS, asked, exported, pictured
 from docferry_cloud.listing import listing, place
 from docferry_cloud.rows import AnalysisRow, Caller
 from docferry_cloud.service import Service
@@ -48,6 +48,7 @@ def answered(method: Callable[[S, Q, Caller], Awaitable[A]]) -> Callable[[S, Q, 
             with self.gate.visit(f"{self.SERVICE}.{method.__name__}", context) as visit:
                 caller = await visit.admitted()
                 visit.about(request)
+                visit.confine(request)
                 response = await method(self, request, caller)
                 visit.about(response)
                 return response
@@ -69,6 +70,7 @@ def streamed(
             with self.gate.visit(f"{self.SERVICE}.{method.__name__}", context) as visit:
                 caller = await visit.admitted()
                 visit.about(request)
+                visit.confine(request)
                 async with aclosing(method(self, request, caller)) as answers:
                     async for answer in answers:
                         await visit.still_admitted()
@@ -191,6 +193,14 @@ class AnalysisServicer(Servicer, analysis_grpc.AnalysisServiceServicer):
             async for part, data in pieces:
                 yield pb.GetPartResponse(data=data, part=part if first else None)
                 first = False
+
+    @streamed
+    async def GetPage(self, request: pb.GetPageRequest, caller: Caller) -> AsyncGenerator[pb.GetPageResponse, None]:
+        """Give a page as a picture."""
+        tenant = caller.tenant
+        async with aclosing(pictured(self._service, tenant, request, self._exports)) as pieces:
+            async for piece in pieces:
+                yield piece
 
     @streamed
     async def Ask(self, request: pb.AskRequest, caller: Caller) -> AsyncGenerator[pb.AskResponse, None]:

@@ -17,11 +17,12 @@ import grpc.aio
 from docferry.errors import DocferryError, Forbidden, Unauthenticated
 from docferry_cloud.access import sessions
 from docferry_cloud.access.audit import Entry, Trail
+from docferry_cloud.access.claims import Claims, Half, claim_fits, parsed_claim
 from docferry_cloud.access.keys import USE_NOTED_S, Keys, Stored, fits, parsed
 from docferry_cloud.access.limits import CallLimits
 from docferry_cloud.access.rules import RULES, Scope
 from docferry_cloud.access.sessions import Session, Sessions
-from docferry_cloud.analysis_rows import MICROSECONDS
+from docferry_cloud.analysis_rows import MICROSECONDS, not_found
 from docferry_cloud.database import Database
 from docferry_cloud.rows import Caller
 from docferry_cloud.settings import LOCAL_TENANT, Token
@@ -77,6 +78,7 @@ class Gate:
     ) -> None:
         self._database = database
         self._keys = keys
+        self._claims = Claims(database)
         self._tokens = tokens
         self._limits = limits
         self.trail = trail
@@ -102,6 +104,11 @@ class Gate:
             if await self._is_open():
                 return LOCAL
             raise Unauthenticated("the call carries no key", remedy="send the metadata `authorization: Bearer KEY`")
+        if parsed_claim(given):
+            # Refused when it is over also where everyone else is local: it was for one document.
+            if (claimed := await self._by_claim(given)) is None:
+                raise Unauthenticated("this link is not valid", remedy="scan the code again, or ask for a new link")
+            return claimed
         if (session := sessions.parsed(given)) is not None:
             found = await self._by_session(*session)
         elif (key := parsed(given)) is not None:
@@ -169,6 +176,20 @@ class Gate:
             self._noted[key_id] = now
             await self._database.run(self._keys.note_use, key_id, now)
         return Visitor(Caller(key.tenant, key.device), key_id, key.scopes, key_id)
+
+    async def _by_claim(self, given: str) -> Visitor | None:
+        """Whoever holds a claim: looked up at every call, so that taking one back holds at once."""
+        half, claim_id, secret = parsed_claim(given) or (Half.LINK, "", "")
+        stored, now = await self._database.run(lambda: (self._claims.find(claim_id), self._database.now()))
+        if not claim_fits(stored, half, secret) or stored is None:
+            return None
+        claim, who = stored.claim, f"claim:{claim_id}"
+        if half is Half.LINK:
+            # Whether it can still be opened is decided when it is, so that of two only one succeeds.
+            return Visitor(Caller(claim.tenant, claim.device, link=claim_id), who, frozenset())
+        if not claim.session_valid(now):
+            return None
+        return Visitor(Caller(claim.tenant, claim.device, claimed=claim.analysis_id), who, frozenset())
 
     async def _look_up(self, key_id: str) -> tuple[Stored | None, int]:
         """A key, and the database's time: every front end takes a key to expire at the same moment."""
@@ -258,10 +279,11 @@ class Visit:
         self._checked = time.monotonic()
         if visitor is LOCAL:
             return self._caller(visitor)
-        if not visitor.scopes & rule.scopes:
+        caller = visitor.caller
+        if not (visitor.scopes & rule.scopes or (caller.claimed and rule.claimed) or (caller.link and rule.opens)):
             raise Forbidden(
                 f"this key does not allow {self._rpc.rpartition('.')[2]}",
-                remedy=f"use a key with one of the scopes {', '.join(sorted(rule.scopes))}",
+                remedy=f"use a key with one of the scopes {', '.join(sorted(rule.scopes)) or 'of a link'}",
             )
         self._gate.take(visitor)
         if rule.recorded:
@@ -272,7 +294,7 @@ class Visit:
         return replace(
             visitor.caller,
             traceparent=_value(self._metadata, "traceparent"),
-            reads=bool(visitor.scopes & _READERS),
+            reads=bool(visitor.scopes & _READERS or visitor.caller.claimed),
             only_own=not visitor.scopes & _OF_ALL,
             who="" if visitor is LOCAL else visitor.who,
             scopes=frozenset(visitor.scopes),
@@ -289,6 +311,21 @@ class Visit:
         if time.monotonic() - self._checked > REMEMBERED_S:
             await self._gate.visitor(self._metadata)
             self._checked = time.monotonic()
+
+    def confine(self, request: Any) -> None:
+        """Keep the holder of a claim to its document.
+
+        Raises:
+            NotFound: The request is about another one, or about none where it could name one.
+        """
+        claimed, named = self._visitor.caller.claimed if self._visitor else "", RULES[self._rpc].names
+        if not claimed or not named:
+            return
+        value = request
+        for name in named.split("."):
+            value = getattr(value, name)
+        if value != claimed:
+            raise not_found(str(value))
 
     def about(self, message: Any) -> None:
         """Take the analysis's id, or that of the key it is about, from a request or an answer that names one."""

@@ -12,7 +12,7 @@ from enum import Enum
 
 from google.protobuf.descriptor import MethodDescriptor
 
-from docferry.v1 import analysis_service_pb2, operator_service_pb2, subscription_service_pb2
+from docferry.v1 import analysis_service_pb2, claim_service_pb2, operator_service_pb2, subscription_service_pb2
 
 
 class Shape(Enum):
@@ -57,6 +57,7 @@ class MirrorRoute:
 
 SERVICES = {
     "AnalysisService": analysis_service_pb2.DESCRIPTOR.services_by_name["AnalysisService"],
+    "ClaimService": claim_service_pb2.DESCRIPTOR.services_by_name["ClaimService"],
     "SubscriptionService": subscription_service_pb2.DESCRIPTOR.services_by_name["SubscriptionService"],
     "OperatorService": operator_service_pb2.DESCRIPTOR.services_by_name["OperatorService"],
 }
@@ -79,6 +80,9 @@ MIRROR: tuple[MirrorRoute, ...] = (
     MirrorRoute("POST", f"{_ONE}/parts", "AnalysisService.RequestPart", body=True),
     MirrorRoute("GET", _PART, "AnalysisService.GetPart", shape=Shape.FILE),
     MirrorRoute("PUT", _PART, "AnalysisService.Supply", query=("offset", "total_size", "sha256"), shape=Shape.CHUNK),
+    MirrorRoute("GET", f"{_ONE}/pages/{{page}}", "AnalysisService.GetPage", query=("longer_side",), shape=Shape.FILE),
+    MirrorRoute("POST", f"{_ONE}/claims", "ClaimService.Create", body=True),
+    MirrorRoute("DELETE", f"{_ONE}/claims", "ClaimService.Revoke"),
     MirrorRoute("GET", _ONE, "AnalysisService.Get", query=("version",)),
     MirrorRoute("DELETE", _ONE, "AnalysisService.Delete"),
     MirrorRoute("GET", "/v1/documents/{document_id}", "AnalysisService.Get", query=("version",)),
@@ -89,6 +93,7 @@ MIRROR: tuple[MirrorRoute, ...] = (
         query=("analysis_id", "resume_token", "live_only", "progress"),
         shape=Shape.EVENTS,
     ),
+    MirrorRoute("POST", "/v1/claims:open", "ClaimService.Open"),
     MirrorRoute("POST", "/v1/subscriptions", "SubscriptionService.Create", body=True),
     MirrorRoute("GET", "/v1/subscriptions", "SubscriptionService.List", query=("page_size", "page_token")),
     MirrorRoute("POST", "/v1/subscriptions/{subscription_id}:rotate", "SubscriptionService.Rotate", body=True),
