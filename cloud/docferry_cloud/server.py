@@ -23,6 +23,8 @@ from docferry.v1 import (
     claim_service_pb2_grpc,
     device_service_pb2,
     device_service_pb2_grpc,
+    operator_service_pb2,
+    operator_service_pb2_grpc,
     subscription_service_pb2,
     subscription_service_pb2_grpc,
 )
@@ -38,6 +40,7 @@ from docferry_cloud.device_watch import WantFeed
 from docferry_cloud.engine import Engine
 from docferry_cloud.health import Health
 from docferry_cloud.loops import end, keep_going
+from docferry_cloud.operator_services import OperatorServicer
 from docferry_cloud.service import Service
 from docferry_cloud.services import AnalysisServicer, DeviceServicer
 from docferry_cloud.settings import CloudSettings
@@ -58,6 +61,7 @@ SERVICES = (
     analysis_service_pb2.DESCRIPTOR.services_by_name["AnalysisService"].full_name,
     claim_service_pb2.DESCRIPTOR.services_by_name["ClaimService"].full_name,
     device_service_pb2.DESCRIPTOR.services_by_name["DeviceService"].full_name,
+    operator_service_pb2.DESCRIPTOR.services_by_name["OperatorService"].full_name,
     subscription_service_pb2.DESCRIPTOR.services_by_name["SubscriptionService"].full_name,
 )
 
@@ -295,6 +299,9 @@ class CloudServer:
         claims = ClaimServicer(self._service, gate, self._core.database, Claims(self._core.database), self._reached_at)
         claim_service_pb2_grpc.add_ClaimServiceServicer_to_server(claims, server)
         device_service_pb2_grpc.add_DeviceServiceServicer_to_server(DeviceServicer(self._service, gate), server)
+        operator_service_pb2_grpc.add_OperatorServiceServicer_to_server(
+            OperatorServicer(self._service, gate, self._core.database, self._keys), server
+        )
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         if self._settings.reflection:
             from grpc_reflection.v1alpha import reflection  # type: ignore[import-untyped]

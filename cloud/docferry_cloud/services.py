@@ -27,7 +27,7 @@ from docferry_cloud.analysis_rows import not_found
 from docferry_cloud.correct import correction
 from docferry_cloud.device_watch import Wanted
 from docferry_cloud.finished import MAX_EXPORTS, MAX_FILLS, asked, exported, filled_in, pictured
-from docferry_cloud.listing import listing
+from docferry_cloud.listing import listing, place
 from docferry_cloud.rows import AnalysisRow, Caller
 from docferry_cloud.service import Service
 from docferry_cloud.watch import Told
@@ -145,7 +145,8 @@ class AnalysisServicer(Servicer, analysis_grpc.AnalysisServiceServicer):
         )
         more = ""
         if len(rows) > size:
-            more = resources.page_token(rows[size - 1].create_time, rows[size - 1].analysis_id, wanted.name)
+            last = rows[size - 1]
+            more = resources.page_token(place(last, wanted), last.analysis_id, wanted.name)
         return pb.AnalysisServiceListResponse(
             analyses=[resources.analysis(row) for row in rows[:size]], next_page_token=more
         )

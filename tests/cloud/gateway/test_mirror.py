@@ -10,7 +10,7 @@ import httpx
 import pytest
 from google.protobuf import json_format
 
-from docferry.v1 import analysis_service_pb2, claim_service_pb2, subscription_service_pb2
+from docferry.v1 import analysis_service_pb2, claim_service_pb2, operator_service_pb2, subscription_service_pb2
 from docferry.v1 import analysis_service_pb2 as pb
 from docferry_cloud.access.keys import Keys
 from docferry_cloud.access.rules import Scope
@@ -38,6 +38,7 @@ async def finished(http, make_envelope):
 async def test_every_rpc_has_a_route():
     services = [
         analysis_service_pb2.DESCRIPTOR.services_by_name["AnalysisService"],
+        operator_service_pb2.DESCRIPTOR.services_by_name["OperatorService"],
         claim_service_pb2.DESCRIPTOR.services_by_name["ClaimService"],
         subscription_service_pb2.DESCRIPTOR.services_by_name["SubscriptionService"],
     ]

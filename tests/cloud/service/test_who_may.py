@@ -20,6 +20,7 @@ from docferry.v1 import (
     claim_service_pb2,
     device_service_pb2,
     document_pb2,
+    operator_service_pb2,
     subscription_service_pb2,
 )
 from docferry.v1 import analysis_service_pb2 as pb
@@ -30,7 +31,13 @@ from docferry_cloud.health import MOST_WATCHERS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 DEADLINE = 20.0
-CONTRACTS = (analysis_service_pb2, claim_service_pb2, device_service_pb2, subscription_service_pb2)
+CONTRACTS = (
+    analysis_service_pb2,
+    claim_service_pb2,
+    device_service_pb2,
+    operator_service_pb2,
+    subscription_service_pb2,
+)
 METHODS = {
     method.full_name: method
     for contract in CONTRACTS
