@@ -100,8 +100,11 @@ def _prepared(config: Path | None, *, json: bool) -> tuple[CloudSettings, Callab
             typer.echo(" ".join([status, *values.values()]))
 
     def engine() -> Engine:
+        from docferry.vision.memory import bound_memory
         from docferry_cloud.pipeline import PipelineEngine
 
+        # A long document would else grow every network's buffers to its largest page's, one beside the other.
+        bound_memory()
         loaded = PipelineEngine.load(default_store(), settings.workers * settings.threads)
         say("ready", engine=loaded.name)
         return loaded
