@@ -1,6 +1,6 @@
-"""How well the values of generated bar and line charts are measured.
+"""How well the values of generated bar, line and pie charts are measured.
 
-    python -m benchmarks.charts [--count 60] [--worst N] [--json FILE]
+    python -m benchmarks.charts [--count 60] [--pies] [--worst N] [--json FILE]
 
 Charts are drawn by matplotlib in styles that nothing was adjusted to (the generator's judging split). A value counts
 where its category and series are found and it is within 5 % of what was drawn; one that is missing, or an extra series,
@@ -21,7 +21,7 @@ from typing import Any
 
 from rapidfuzz.distance import Levenshtein
 
-from benchmarks.generator.charts import ChartTruth, draw_chart
+from benchmarks.generator.charts import ChartShape, ChartTruth, draw_chart
 from benchmarks.generator.truth import Split
 from docferry.model_store import default_store
 from docferry_cloud.charts.chart import Chart, Series
@@ -36,6 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--split", default=Split.JUDGE.value, choices=[split.value for split in Split])
+    parser.add_argument("--pies", action="store_true", help="pie charts instead of those with an axis of values")
     parser.add_argument("--worst", type=int, default=10, help="how many charts to list, the worst first")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -43,7 +44,7 @@ def main() -> None:
     rights: dict[str, list[tuple[int, int]]] = defaultdict(list)
     ms, notes, found = [], [], 0
     for seed in range(options.count):
-        drawn = draw_chart(seed, Split(options.split))
+        drawn = draw_chart(seed, Split(options.split), ChartShape.PIE if options.pies else None)
         began = time.perf_counter()
         chart = read_chart(drawn.pixels, reader, lambda: False)
         ms.append((time.perf_counter() - began) * 1000)

@@ -1,4 +1,4 @@
-"""Bar and line charts drawn by matplotlib, with the values that they show; the same seed, the same chart."""
+"""Bar, line and pie charts drawn by matplotlib, with the values that they show; the same seed, the same chart."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ class ChartShape(Enum):
     LYING_BARS = "lying bars"
     STACKED_BARS = "stacked bars"
     LINES = "lines"
+    PIE = "pie"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +68,16 @@ def draw_chart(seed: int, split: Split, shape: ChartShape | None = None) -> Draw
     """One chart.
 
     Args:
-        shape: None lets the seed choose.
+        shape: None lets the seed choose one with an axis of values.
     """
     rng = random.Random(f"chart/{split.value}/{seed}")
-    shape = shape or rng.choice(list(ChartShape))
+    shape = shape or rng.choice([one for one in ChartShape if one is not ChartShape.PIE])
     truth = _truth(rng, shape, split)
     with mpl.rc_context({"font.family": rng.choice(_FACES[split]), "font.size": rng.uniform(8.5, 12)}):
         figure = Figure(figsize=(rng.uniform(4.5, 7.5), rng.uniform(3, 5)), dpi=rng.choice((90, 100, 120, 150)))
         canvas = FigureCanvasAgg(figure)
         axes = figure.add_subplot()
-        _draw(rng, axes, truth, split)
+        (_draw_pie if shape is ChartShape.PIE else _draw)(rng, axes, truth, split)
         figure.tight_layout()
         canvas.draw()  # type: ignore[no-untyped-call]
         shown = np.asarray(canvas.buffer_rgba())  # type: ignore[no-untyped-call]
@@ -91,6 +92,11 @@ def draw_chart(seed: int, split: Split, shape: ChartShape | None = None) -> Draw
 def _truth(rng: random.Random, shape: ChartShape, split: Split) -> ChartTruth:
     table = words(split, Language.EN)
     count = rng.randint(3, 8)
+    if shape is ChartShape.PIE:
+        names = tuple(dict.fromkeys(word.split()[0] for word in rng.sample(table["nouns"], min(count, 6))))
+        parts = [rng.uniform(0.3, 2) for _ in names]
+        shares = tuple(round(100 * part / sum(parts), 1) for part in parts)
+        return ChartTruth(shape, names, (("%", shares),))
     if shape is ChartShape.LINES or rng.random() < 0.4:
         first = rng.randint(1960, 2015)
         categories = tuple(str(first + number) for number in range(count))
@@ -136,6 +142,23 @@ def _colours(rng: random.Random, truth: ChartTruth, split: Split) -> list[tuple[
     # A palette of few colours is counted through, a shade of many is taken at intervals.
     places = (start + number if palette.N < 64 else 0.15 + 0.3 * number for number in range(len(truth.series)))
     return [palette(place) for place in places]
+
+
+def _draw_pie(rng: random.Random, axes: Axes, truth: ChartTruth, split: Split) -> None:
+    palette = mpl.colormaps[rng.choice(_PALETTES[split])]
+    count = len(truth.categories)
+    places = range(count) if palette.N < 64 else np.linspace(0.05, 0.95, count).tolist()
+    beside, shown = rng.random() < 0.5, rng.random() < 0.5
+    axes.pie(
+        truth.series[0][1],
+        labels=truth.categories if beside else None,
+        colors=[palette(place) for place in places],
+        startangle=rng.uniform(0, 360),
+        autopct="%.0f%%" if shown else None,
+        wedgeprops={"edgecolor": "white"} if rng.random() < 0.5 else {},
+    )
+    if not beside:
+        axes.legend(truth.categories, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 def _draw_lines(rng: random.Random, axes: Axes, truth: ChartTruth, colours: Sequence[tuple[float, ...]]) -> None:

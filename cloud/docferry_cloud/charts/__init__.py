@@ -1,4 +1,4 @@
-"""Bar and line charts measured: the axis by its printed numbers, bars and lines by their colour and geometry."""
+"""Bar, line and pie charts measured: the axis by its printed numbers, the rest by colour and geometry."""
 
 from docferry_cloud.charts.chart import Chart, ChartKind, Label, Series, chart_grid
 from docferry_cloud.charts.measure import measured

@@ -14,6 +14,7 @@ class ChartKind(enum.StrEnum):
 
     BARS = "bars"
     LINES = "lines"
+    PIE = "pie"
 
 
 @dataclass(frozen=True, slots=True)

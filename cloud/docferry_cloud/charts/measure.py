@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import median
 
-import cv2
 import numpy as np
 
-from docferry.document import Box
 from docferry.vision.images import Pixels
 from docferry_cloud.charts.axes import ValueAxis, number_of, through, value_axis
 from docferry_cloud.charts.chart import Chart, ChartKind, Label, Series
 from docferry_cloud.charts.colours import Mask, flat_colours, stroke_colours
+from docferry_cloud.charts.legend import Key, legend_of
 from docferry_cloud.charts.marks import Bar, bars, line_places, ticks
 
 _LEAST_AREA = 0.01
@@ -23,9 +22,6 @@ _LEAST_AREA = 0.01
 
 _LEAST_SPAN = 0.5
 """Share of the way from the first category to the last that a line goes."""
-
-_KEY = 4.0
-"""A legend's key lies this near before its text, in heights of a line."""
 
 _ON_ZERO = 0.6
 _UNEVEN = 0.3
@@ -110,7 +106,7 @@ def _plot(image: Pixels, labels: Sequence[Label]) -> _Plot | None:
 
 def _bars(plot: _Plot) -> Chart | None:
     masks = flat_colours(plot.image)
-    legend = _legend(plot.texts, masks)
+    legend = legend_of(plot.texts, masks)
     found = bars([plot.inside(mask) for mask in masks], [key.box for key in legend.values()])
     area = sum((bar.box[2] - bar.box[0]) * (bar.box[3] - bar.box[1]) for bar in found)
     if len(found) < 2 or area < _LEAST_AREA * (plot.right - plot.left) * (plot.bottom - plot.top):
@@ -145,7 +141,7 @@ def _place(found: Sequence[Bar], colour: int) -> tuple[float, float]:
     return min(bar.x for bar in own), -max(bar.box[3] for bar in own)
 
 
-def _names(plot: _Plot, ground: float, legend: Mapping[int, _Key]) -> list[Label]:
+def _names(plot: _Plot, ground: float, legend: Mapping[int, Key]) -> list[Label]:
     """The names along the axis at the bottom, from left to right: the fullest row below the ground."""
     keyed = {key.label for key in legend.values()}
     below = [
@@ -210,7 +206,7 @@ def _by_gaps(found: Sequence[Bar]) -> list[list[Bar]]:
 def _lines(plot: _Plot) -> Chart | None:
     lowest = max(label.y for label in plot.axis.labels)
     masks = stroke_colours(plot.image)
-    legend = _legend(plot.texts, masks)
+    legend = legend_of(plot.texts, masks)
     names = _names(plot, lowest - 0.2 * plot.axis.labels[0].size, legend)
     if len(names) < 2:
         return None
@@ -236,39 +232,8 @@ def _lines(plot: _Plot) -> Chart | None:
     return Chart(ChartKind.LINES, tuple(name.text for name in names), tuple(series), abs(plot.axis.slope))
 
 
-def _called(legend: Mapping[int, _Key], colour: int) -> str:
+def _called(legend: Mapping[int, Key], colour: int) -> str:
     return legend[colour].label.text if colour in legend else ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Key:
-    """What a legend says of a colour: its name, and where the key before the name is."""
-
-    label: Label
-    box: Box
-
-
-def _legend(texts: Sequence[Label], masks: Sequence[Mask]) -> dict[int, _Key]:
-    """The name of each colour that a key stands before."""
-    found: dict[int, _Key] = {}
-    pieces = [cv2.connectedComponentsWithStats(mask.astype(np.uint8), connectivity=8)[2][1:].tolist() for mask in masks]
-    for label in texts:
-        x0, y0, _, y1 = label.box
-        room = (x0 - _KEY * label.size, y0 - 0.3 * label.size, x0, y1 + 0.3 * label.size)
-        for colour, boxes in enumerate(pieces):
-            keys = [
-                (x - 2.0, y - 2.0, x + across + 2.0, y + down + 2.0)
-                for x, y, across, down, _ in boxes
-                if across >= 0.8 * label.size and _within((x, y, x + across, y + down), room)
-            ]
-            if keys and colour not in found:
-                found[colour] = _Key(label, keys[0])
-                break
-    return found
-
-
-def _within(inner: Box, outer: Box) -> bool:
-    return inner[0] >= outer[0] and inner[1] >= outer[1] and inner[2] <= outer[2] and inner[3] <= outer[3]
 
 
 def _apart(label: Label) -> list[Label]:

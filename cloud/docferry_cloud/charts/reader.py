@@ -16,6 +16,7 @@ from docferry.vision.quads import Quad, absolute, size
 from docferry_cloud.charts.axes import number_of
 from docferry_cloud.charts.chart import Chart, Label, chart_grid
 from docferry_cloud.charts.measure import measured
+from docferry_cloud.charts.pies import pie
 from docferry_cloud.deep.reader import DeepReader
 from docferry_cloud.engine import Cancelled, check
 from docferry_cloud.excerpt import legible
@@ -43,7 +44,7 @@ def read_chart(image: Pixels, reader: DeepReader, cancelled: Cancelled) -> Chart
     check(cancelled)
     factor = image.shape[0] / shown.shape[0]
     labels = [_label(line.text, line.quad * np.float32(factor)) for line in reader.read(shown, cancelled)]
-    return measured(image, labels)
+    return measured(image, labels) or pie(image, labels)
 
 
 def with_charts(page: Page, image: Pixels, reader: DeepReader | None, cancelled: Cancelled) -> Page:
@@ -79,18 +80,18 @@ def _chart_in(
     x0, y0, x1, y1 = region.box
     box = (max(0.0, x0 - _AIR), max(0.0, y0 - _AIR), min(1.0, x1 + _AIR), min(1.0, y1 + _AIR))
     own = [line for line in lines if _in(line, box)]
-    if not may_be_chart(own):
-        return None
     high, wide = image.shape[:2]
     left, top, right, bottom = (round(side) for side in in_pixels(box, wide, high))
     crop = image[top:bottom, left:right]
-    if min(crop.shape[:2]) < _LEAST_SIDE:
+    if min(crop.shape[:2]) < _LEAST_SIDE or not own:
         return None
     corner = np.array([left, top], dtype=np.float32)
     labels = [_label(line.text, np.asarray(absolute(line.polygon, wide, high) - corner, np.float32)) for line in own]
+    if not may_be_chart(own) and pie(crop, labels) is None:
+        return None
     if reader is not None and median(label.size for label in labels) < _READABLE:
         return read_chart(crop, reader, cancelled)
-    return measured(crop, labels)
+    return measured(crop, labels) or pie(crop, labels)
 
 
 def _in(line: Line, box: tuple[float, float, float, float]) -> bool:
