@@ -26,8 +26,8 @@ from docferry_cloud.access.gate import Context, Gate
 from docferry_cloud.analysis_rows import not_found
 from docferry_cloud.correct import correction
 from docferry_cloud.device_watch import Wanted
-from docferry_cloud.finished import MAX_EXPORTS, asked, exported, pictured
-from docferry_cloud.listing import listing
+from docferry_cloud.finished import MAX_EXPORTS, MAX_FILLS, asked, exported, filled_in, pictured
+from docferry_cloud.listing import listing, place
 from docferry_cloud.rows import AnalysisRow, Caller
 from docferry_cloud.service import Service
 from docferry_cloud.watch import Told
@@ -110,6 +110,7 @@ class AnalysisServicer(Servicer, analysis_grpc.AnalysisServiceServicer):
     def __init__(self, service: Service, gate: Gate) -> None:
         super().__init__(service, gate)
         self._exports = asyncio.Semaphore(MAX_EXPORTS)
+        self._fills = asyncio.Semaphore(MAX_FILLS)
 
     @answered
     async def Submit(self, request: pb.SubmitRequest, caller: Caller) -> pb.SubmitResponse:
@@ -144,7 +145,8 @@ class AnalysisServicer(Servicer, analysis_grpc.AnalysisServiceServicer):
         )
         more = ""
         if len(rows) > size:
-            more = resources.page_token(rows[size - 1].create_time, rows[size - 1].analysis_id, wanted.name)
+            last = rows[size - 1]
+            more = resources.page_token(place(last, wanted), last.analysis_id, wanted.name)
         return pb.AnalysisServiceListResponse(
             analyses=[resources.analysis(row) for row in rows[:size]], next_page_token=more
         )
@@ -208,6 +210,11 @@ class AnalysisServicer(Servicer, analysis_grpc.AnalysisServiceServicer):
         async with aclosing(asked(self._service, tenant, request)) as pieces:
             async for piece in pieces:
                 yield piece
+
+    @answered
+    async def Fill(self, request: pb.FillRequest, caller: Caller) -> pb.FillResponse:
+        """Fill a schema of the caller's own."""
+        return await filled_in(self._service, caller.tenant, request, self._fills)
 
     @answered
     async def Correct(self, request: pb.CorrectRequest, caller: Caller) -> pb.CorrectResponse:

@@ -47,8 +47,8 @@ def _shared(*scopes: Scope, names: str = "analysis_id") -> Rule:
     return Rule(frozenset(scopes), claimed=True, names=names)
 
 
-_ANALYSIS, _CLAIM, _DEVICE, _SUBSCRIPTION = (
-    f"docferry.v1.{name}" for name in ("AnalysisService", "ClaimService", "DeviceService", "SubscriptionService")
+_ANALYSIS, _CLAIM, _DEVICE, _SUBSCRIPTION, _OPERATOR = (
+    f"docferry.v1.{name}Service" for name in ("Analysis", "Claim", "Device", "Subscription", "Operator")
 )
 
 RULES: Mapping[str, Rule] = MappingProxyType(
@@ -62,6 +62,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         f"{_ANALYSIS}.GetPart": _rule(Scope.READ, Scope.ADMIN),
         f"{_ANALYSIS}.GetPage": _shared(Scope.READ, Scope.ADMIN),
         f"{_ANALYSIS}.Ask": _shared(Scope.READ, Scope.ADMIN),
+        f"{_ANALYSIS}.Fill": _rule(Scope.READ, Scope.ADMIN),
         f"{_ANALYSIS}.Export": _shared(Scope.READ, Scope.ADMIN),
         f"{_ANALYSIS}.Cancel": _rule(Scope.SUBMIT, Scope.ADMIN),
         f"{_ANALYSIS}.Delete": _rule(Scope.SUBMIT, Scope.ADMIN),
@@ -84,6 +85,16 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         f"{_SUBSCRIPTION}.Replay": _rule(Scope.ADMIN),
         # Public by its nature: a browser subscribes with it.
         f"{_SUBSCRIPTION}.GetPushKey": _shared(Scope.READ, Scope.ADMIN, names=""),
+        # Sessions are for the pages of people who look at results.
+        f"{_OPERATOR}.OpenSession": _rule(Scope.READ, Scope.ADMIN),
+        # Asked with every page, and it says nothing that the caller does not bring along.
+        f"{_OPERATOR}.GetSession": _rule(*Scope, recorded=False),
+        f"{_OPERATOR}.CloseSession": _rule(*Scope),
+        f"{_OPERATOR}.GetFigures": _rule(Scope.READ, Scope.ADMIN),
+        f"{_OPERATOR}.ListDevices": _rule(Scope.READ, Scope.ADMIN),
+        f"{_OPERATOR}.CreateKey": _rule(Scope.ADMIN),
+        f"{_OPERATOR}.ListKeys": _rule(Scope.ADMIN),
+        f"{_OPERATOR}.RevokeKey": _rule(Scope.ADMIN),
     }
 )
 """By the rpc's full name."""

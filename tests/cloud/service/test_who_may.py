@@ -12,6 +12,7 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from docferry.channel import call_metadata
+from docferry.schema_filling import value_of
 from docferry.status import error_from_rpc
 from docferry.v1 import (
     analysis_pb2,
@@ -19,6 +20,7 @@ from docferry.v1 import (
     claim_service_pb2,
     device_service_pb2,
     document_pb2,
+    operator_service_pb2,
     subscription_service_pb2,
 )
 from docferry.v1 import analysis_service_pb2 as pb
@@ -29,7 +31,13 @@ from docferry_cloud.health import MOST_WATCHERS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 DEADLINE = 20.0
-CONTRACTS = (analysis_service_pb2, claim_service_pb2, device_service_pb2, subscription_service_pb2)
+CONTRACTS = (
+    analysis_service_pb2,
+    claim_service_pb2,
+    device_service_pb2,
+    operator_service_pb2,
+    subscription_service_pb2,
+)
 METHODS = {
     method.full_name: method
     for contract in CONTRACTS
@@ -128,6 +136,7 @@ def _of(analysis_id: str):
         "Create": claim_service_pb2.ClaimServiceCreateRequest(analysis_id=analysis_id),
         "Revoke": claim_service_pb2.ClaimServiceRevokeRequest(analysis_id=analysis_id),
         "Ask": pb.AskRequest(analysis_id=analysis_id, question="total?"),
+        "Fill": pb.FillRequest(analysis_id=analysis_id, schema=value_of(["total?"])),
         "Correct": pb.CorrectRequest(analysis_id=analysis_id, version=1, lines=[line]),
         "Export": pb.ExportRequest(analysis_id=analysis_id, format=pb.ExportRequest.FORMAT_JSON),
         "Refuse": device_service_pb2.RefuseRequest(
