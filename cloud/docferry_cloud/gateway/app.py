@@ -51,8 +51,10 @@ def application(link: Link, settings: CloudSettings, closing: asyncio.Event, kno
     ]
     origins = list(settings.http_origins)
     cors = Middleware(CORSMiddleware, allow_origins=origins, allow_methods=_METHODS, allow_headers=_HEADERS)
+    own_machine = not settings.public and not settings.tokens
+    phones = phone_routes(link, behind_proxy=settings.http_behind_proxy, own_machine=own_machine)
     inner = Starlette(
-        routes=[*own, *phone_routes(link, behind_proxy=settings.http_behind_proxy), *mirror_routes(link)],
+        routes=[*own, *phones, *mirror_routes(link)],
         middleware=[cors] if origins else [],
         exception_handlers=HANDLERS,
     )
@@ -63,5 +65,5 @@ def application(link: Link, settings: CloudSettings, closing: asyncio.Event, kno
         origins=settings.http_origins,
         knock=knock,
         behind_proxy=settings.http_behind_proxy,
-        own_machine=not settings.public and not settings.tokens,
+        own_machine=own_machine,
     )

@@ -206,6 +206,32 @@ document.addEventListener("visibilitychange", () => {
   if (!document.hidden && shown()) refreshSoon();
 });
 
+async function drop(file) {
+  const said = document.getElementById("drop-text");
+  if (!file || !said) return;
+  said.textContent = said.dataset.dropping;
+  const form = new FormData();
+  form.append("file", file);
+  form.append("wait_s", "0");
+  try {
+    const answer = await fetch("/v1/read", { method: "POST", body: form });
+    const tree = await answer.json();
+    if (!tree.analysis_id) throw new Error(answer.status);
+    location.assign(`/r/${tree.analysis_id}`);
+  } catch {
+    said.textContent = said.dataset.failed;
+  }
+}
+
+document.getElementById("file")?.addEventListener("change", (event) => drop(event.target.files[0]));
+for (const kind of ["dragover", "drop"]) {
+  document.getElementById("drop")?.addEventListener(kind, (event) => {
+    event.preventDefault();
+    event.currentTarget.classList.toggle("over", kind === "dragover");
+    if (kind === "drop") drop(event.dataTransfer.files[0]);
+  });
+}
+
 // A link is opened by its page and not by being looked at: previews of links run no scripts.
 document.getElementById("claim")?.requestSubmit();
 const opened = document.getElementById("opened");
