@@ -17,7 +17,7 @@ from typing import Any
 
 from docferry.client import Client
 from docferry.document import Document
-from docferry.errors import DocferryError, InputError, NotFound, Unavailable
+from docferry.errors import DocferryError, InputError, NotFound, Outdated, Unavailable
 from docferry.v1 import analysis_pb2, analysis_service_pb2
 from docferry.wire import document_from_proto
 from docferry_edge.entry import FINAL, Entry, State
@@ -206,6 +206,8 @@ class Guest:
             except Unavailable:
                 raise
             except DocferryError as error:
+                if error.retryable or isinstance(error, Outdated):
+                    continue
                 _log.warning("document %s: a correction cannot be sent: %s", document_id, error)
             await asyncio.to_thread(self._done, wish)
 

@@ -2,9 +2,11 @@
 
 const KEPT = "docferry.opened";
 const MOST_KEPT = 20;
+const REFUSED_MS = 3000;
 const body = document.body;
 let source = null;
 let refreshing = null;
+let refused = null;
 
 const shown = () => document.getElementById("document");
 
@@ -97,6 +99,15 @@ function follow() {
   source = new EventSource(`${shown().dataset.place}/events?progress=true`);
   const kinds = ["accepted", "version_added", "succeeded", "failed", "cancelled", "deleted", "wants_changed", "progress"];
   for (const kind of kinds) source.addEventListener(kind, heard);
+  // A browser comes back by itself from a broken link, but not from a refusal: too many are listening, or it is over.
+  source.addEventListener("error", () => {
+    if (source?.readyState !== EventSource.CLOSED) return;
+    clearTimeout(refused);
+    refused = setTimeout(() => {
+      refreshSoon();
+      follow();
+    }, REFUSED_MS);
+  });
 }
 
 async function* messages(stream) {
