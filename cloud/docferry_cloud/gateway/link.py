@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from docferry.channel import UNARY_DEADLINE_S, WATCH_DEADLINE_S
 from docferry.errors import Unauthenticated
 from docferry_cloud.access.gate import CALLED_FROM
+from docferry_cloud.console.session import session_of
 
 T = TypeVar("T")
 Metadata = tuple[tuple[str, str], ...]
@@ -25,7 +26,8 @@ _LONGEST_TRACE = 512
 
 
 def metadata_of(request: Request) -> Metadata:
-    """The metadata that stands for a caller: `authorization` word for word, its address, and the trace it belongs to.
+    """The metadata that stands for a caller: `authorization` word for word or, for pages of the console, its session's;
+    its address, and the trace it belongs to.
 
     Raises:
         Unauthenticated: The header cannot be a token.
@@ -36,6 +38,8 @@ def metadata_of(request: Request) -> Metadata:
         if len(given) > _LONGEST_TOKEN or not _plain(given):
             raise Unauthenticated("the authorization header holds no token", remedy="send Authorization: Bearer TOKEN")
         found.append(("authorization", given))
+    elif session := session_of(request):
+        found.append(("authorization", f"Bearer {session}"))
     for name in ("traceparent", "tracestate"):
         value = headers.get(name, "")
         if value and len(value) <= _LONGEST_TRACE and _plain(value):
