@@ -26,7 +26,7 @@ from docferry_cloud.access.gate import Context, Gate
 from docferry_cloud.analysis_rows import not_found
 from docferry_cloud.correct import correction
 from docferry_cloud.device_watch import Wanted
-from docferry_cloud.finished import MAX_EXPORTS, asked, exported, pictured
+from docferry_cloud.finished import MAX_EXPORTS, MAX_FILLS, asked, exported, filled_in, pictured
 from docferry_cloud.listing import listing, place
 from docferry_cloud.rows import AnalysisRow, Caller
 from docferry_cloud.service import Service
@@ -110,6 +110,7 @@ class AnalysisServicer(Servicer, analysis_grpc.AnalysisServiceServicer):
     def __init__(self, service: Service, gate: Gate) -> None:
         super().__init__(service, gate)
         self._exports = asyncio.Semaphore(MAX_EXPORTS)
+        self._fills = asyncio.Semaphore(MAX_FILLS)
 
     @answered
     async def Submit(self, request: pb.SubmitRequest, caller: Caller) -> pb.SubmitResponse:
@@ -209,6 +210,11 @@ class AnalysisServicer(Servicer, analysis_grpc.AnalysisServiceServicer):
         async with aclosing(asked(self._service, tenant, request)) as pieces:
             async for piece in pieces:
                 yield piece
+
+    @answered
+    async def Fill(self, request: pb.FillRequest, caller: Caller) -> pb.FillResponse:
+        """Fill a schema of the caller's own."""
+        return await filled_in(self._service, caller.tenant, request, self._fills)
 
     @answered
     async def Correct(self, request: pb.CorrectRequest, caller: Caller) -> pb.CorrectResponse:

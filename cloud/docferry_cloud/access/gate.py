@@ -25,7 +25,8 @@ from docferry_cloud.access.sessions import Session, Sessions
 from docferry_cloud.analysis_rows import MICROSECONDS, not_found
 from docferry_cloud.database import Database
 from docferry_cloud.rows import Caller
-from docferry_cloud.settings import LOCAL_TENANT, Token
+from docferry_cloud.settings import LOCAL_TENANT
+from docferry_cloud.settings_rows import Token
 
 log = logging.getLogger(__name__)
 

@@ -62,6 +62,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         f"{_ANALYSIS}.GetPart": _rule(Scope.READ, Scope.ADMIN),
         f"{_ANALYSIS}.GetPage": _shared(Scope.READ, Scope.ADMIN),
         f"{_ANALYSIS}.Ask": _shared(Scope.READ, Scope.ADMIN),
+        f"{_ANALYSIS}.Fill": _rule(Scope.READ, Scope.ADMIN),
         f"{_ANALYSIS}.Export": _shared(Scope.READ, Scope.ADMIN),
         f"{_ANALYSIS}.Cancel": _rule(Scope.SUBMIT, Scope.ADMIN),
         f"{_ANALYSIS}.Delete": _rule(Scope.SUBMIT, Scope.ADMIN),

@@ -41,6 +41,7 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 _OWN_NAMES = frozenset({"localhost", "ip6-localhost"})
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITES = frozenset({"", "none", "same-origin"})
 
 
@@ -65,6 +66,7 @@ class Guard:
     Args:
         knock: Whether the service knows who carries this metadata; what comes of it is decided by the rpc alone.
         origins: Web origins whose pages may call.
+        behind_proxy: A proxy in front speaks TLS: browsers see https where http comes in.
         own_machine: Only names of this machine are answered to.
         doors: Paths where a body is taken from somebody whom nobody knows yet, each with the most bytes of it.
     """
@@ -78,6 +80,7 @@ class Guard:
         origins: tuple[str, ...],
         own_machine: bool,
         doors: Mapping[str, int] | None = None,
+        behind_proxy: bool = False,
     ) -> None:
         self._inner = inner
         self._knock = knock
@@ -85,6 +88,7 @@ class Guard:
         self._origins = frozenset(origins)
         self._own_machine = own_machine
         self._doors = dict(doors or {})
+        self._behind_proxy = behind_proxy
         self._large = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -132,8 +136,10 @@ class Guard:
         site = headers.get("sec-fetch-site", "")
         # Following a link is no call: the page that holds the link sees nothing of the answer.
         link = headers.get("sec-fetch-mode") == "navigate" and scope["method"] == "GET"
-        own = f"{scope.get('scheme', 'http')}://{headers.get('host', '')}"
-        if (site not in _OWN_SITES and not link) or (origin and origin != own):
+        own = f"{'https' if self._behind_proxy else scope.get('scheme', 'http')}://{headers.get('host', '')}"
+        # What a cookie speaks for must come from a page of our own, said by the browser and not only not denied (CSRF).
+        unsaid = not origin and site != "same-origin" and "cookie" in headers and scope["method"] not in _SAFE_METHODS
+        if unsaid or (site not in _OWN_SITES and not link) or (origin and origin != own):
             raise Refused(
                 403, InputError("pages of other sites may not call", remedy="let the operator name it in http.origins")
             )

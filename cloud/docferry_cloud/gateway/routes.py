@@ -75,6 +75,7 @@ MIRROR: tuple[MirrorRoute, ...] = (
     MirrorRoute("GET", "/v1/analyses", "AnalysisService.List", query=_LIST),
     MirrorRoute("POST", f"{_ONE}:cancel", "AnalysisService.Cancel"),
     MirrorRoute("POST", f"{_ONE}:ask", "AnalysisService.Ask", body=True, shape=Shape.PIECES),
+    MirrorRoute("POST", f"{_ONE}:fill", "AnalysisService.Fill", body=True),
     MirrorRoute("POST", f"{_ONE}:correct", "AnalysisService.Correct", body=True),
     MirrorRoute("GET", f"{_ONE}:export", "AnalysisService.Export", query=("format", "version"), shape=Shape.FILE),
     MirrorRoute("POST", f"{_ONE}/parts", "AnalysisService.RequestPart", body=True),

@@ -11,6 +11,7 @@ from docferry.v1 import event_pb2 as _event_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
+from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -586,6 +587,114 @@ class AskResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AskResponse: _TypeAlias = AskResponse  # noqa: Y015
+
+@_typing.final
+class FillRequest(_message.Message):
+    """A schema to be filled from a document."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANALYSIS_ID_FIELD_NUMBER: _builtins.int
+    SCHEMA_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    analysis_id: _builtins.str
+    """Required. The analysis."""
+    version: _builtins.int
+    """The version to fill it from; 0 means the newest."""
+    @_builtins.property
+    def schema(self) -> _struct_pb2.Value:
+        """Required. A JSON Schema of an object, or a list of questions: 1 to 100 leaves in all. Types are string (also as
+        date, or with an enum), number, integer, boolean, lists of them, and objects within objects.
+        """
+
+    def __init__(
+        self,
+        *,
+        analysis_id: _builtins.str = ...,
+        schema: _struct_pb2.Value | None = ...,
+        version: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["schema", b"schema"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analysis_id", b"analysis_id", "schema", b"schema", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FillRequest: _TypeAlias = FillRequest  # noqa: Y015
+
+@_typing.final
+class FilledField(_message.Message):
+    """What the document says to one leaf of a schema."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATH_FIELD_NUMBER: _builtins.int
+    FOUND_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
+    found: _builtins.bool
+    """Whether the document holds it."""
+    @_builtins.property
+    def path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The names that lead to the leaf; in a list of questions, the question."""
+
+    @_builtins.property
+    def value(self) -> _struct_pb2.Value:
+        """As the schema's type has it, dates as ISO 8601; null where it was not found, or nothing of that type was."""
+
+    @_builtins.property
+    def answer(self) -> _analysis_pb2.Answer:
+        """What was asked, and what was found in the document's own words; without an answer where nothing was found."""
+
+    def __init__(
+        self,
+        *,
+        path: _abc.Iterable[_builtins.str] | None = ...,
+        found: _builtins.bool = ...,
+        value: _struct_pb2.Value | None = ...,
+        answer: _analysis_pb2.Answer | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "value", b"value"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "found", b"found", "path", b"path", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FilledField: _TypeAlias = FilledField  # noqa: Y015
+
+@_typing.final
+class FillResponse(_message.Message):
+    """The filled schema."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FIELDS_FIELD_NUMBER: _builtins.int
+    FILLED_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    version: _builtins.int
+    """The version that it was filled from."""
+    @_builtins.property
+    def fields(self) -> _containers.RepeatedCompositeFieldContainer[Global___FilledField]:
+        """Every leaf; those of a list in its order, others by their paths."""
+
+    @_builtins.property
+    def filled(self) -> _struct_pb2.Value:
+        """The values alone in the shape of the schema: objects within objects, or a list."""
+
+    def __init__(
+        self,
+        *,
+        fields: _abc.Iterable[Global___FilledField] | None = ...,
+        filled: _struct_pb2.Value | None = ...,
+        version: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["filled", b"filled"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fields", b"fields", "filled", b"filled", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FillResponse: _TypeAlias = FillResponse  # noqa: Y015
 
 @_typing.final
 class LineCorrection(_message.Message):

@@ -75,6 +75,11 @@ class AnalysisServiceStub:
                 request_serializer=docferry_dot_v1_dot_analysis__service__pb2.AskRequest.SerializeToString,
                 response_deserializer=docferry_dot_v1_dot_analysis__service__pb2.AskResponse.FromString,
                 _registered_method=True)
+        self.Fill = channel.unary_unary(
+                '/docferry.v1.AnalysisService/Fill',
+                request_serializer=docferry_dot_v1_dot_analysis__service__pb2.FillRequest.SerializeToString,
+                response_deserializer=docferry_dot_v1_dot_analysis__service__pb2.FillResponse.FromString,
+                _registered_method=True)
         self.Correct = channel.unary_unary(
                 '/docferry.v1.AnalysisService/Correct',
                 request_serializer=docferry_dot_v1_dot_analysis__service__pb2.CorrectRequest.SerializeToString,
@@ -162,6 +167,14 @@ class AnalysisServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Fill(self, request, context):
+        """Answers a schema of the caller's own from what was read: every leaf typed, with confidence and evidence, or not
+        found. FAILED_PRECONDITION while nothing has been read.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Correct(self, request, context):
         """Stores a person's correction as a new version.
         """
@@ -241,6 +254,11 @@ def add_AnalysisServiceServicer_to_server(servicer, server):
                     servicer.Ask,
                     request_deserializer=docferry_dot_v1_dot_analysis__service__pb2.AskRequest.FromString,
                     response_serializer=docferry_dot_v1_dot_analysis__service__pb2.AskResponse.SerializeToString,
+            ),
+            'Fill': grpc.unary_unary_rpc_method_handler(
+                    servicer.Fill,
+                    request_deserializer=docferry_dot_v1_dot_analysis__service__pb2.FillRequest.FromString,
+                    response_serializer=docferry_dot_v1_dot_analysis__service__pb2.FillResponse.SerializeToString,
             ),
             'Correct': grpc.unary_unary_rpc_method_handler(
                     servicer.Correct,
@@ -485,6 +503,33 @@ class AnalysisService:
             '/docferry.v1.AnalysisService/Ask',
             docferry_dot_v1_dot_analysis__service__pb2.AskRequest.SerializeToString,
             docferry_dot_v1_dot_analysis__service__pb2.AskResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Fill(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/docferry.v1.AnalysisService/Fill',
+            docferry_dot_v1_dot_analysis__service__pb2.FillRequest.SerializeToString,
+            docferry_dot_v1_dot_analysis__service__pb2.FillResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -49,6 +49,10 @@ class AnalysisServiceStub:
     """Deletes an analysis and all its data now."""
     Ask: _grpc.UnaryStreamMultiCallable[_analysis_service_pb2.AskRequest, _analysis_service_pb2.AskResponse]
     """Answers a question about a document, piece by piece."""
+    Fill: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.FillRequest, _analysis_service_pb2.FillResponse]
+    """Answers a schema of the caller's own from what was read: every leaf typed, with confidence and evidence, or not
+    found. FAILED_PRECONDITION while nothing has been read.
+    """
     Correct: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.CorrectRequest, _analysis_service_pb2.CorrectResponse]
     """Stores a person's correction as a new version."""
     Export: _grpc.UnaryStreamMultiCallable[_analysis_service_pb2.ExportRequest, _analysis_service_pb2.ExportResponse]
@@ -85,6 +89,10 @@ class AnalysisServiceAsyncStub(AnalysisServiceStub):
     """Deletes an analysis and all its data now."""
     Ask: _aio.UnaryStreamMultiCallable[_analysis_service_pb2.AskRequest, _analysis_service_pb2.AskResponse]  # type: ignore[assignment]
     """Answers a question about a document, piece by piece."""
+    Fill: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.FillRequest, _analysis_service_pb2.FillResponse]  # type: ignore[assignment]
+    """Answers a schema of the caller's own from what was read: every leaf typed, with confidence and evidence, or not
+    found. FAILED_PRECONDITION while nothing has been read.
+    """
     Correct: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.CorrectRequest, _analysis_service_pb2.CorrectResponse]  # type: ignore[assignment]
     """Stores a person's correction as a new version."""
     Export: _aio.UnaryStreamMultiCallable[_analysis_service_pb2.ExportRequest, _analysis_service_pb2.ExportResponse]  # type: ignore[assignment]
@@ -166,6 +174,16 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_analysis_service_pb2.AskResponse], _abc.AsyncIterator[_analysis_service_pb2.AskResponse]]:
         """Answers a question about a document, piece by piece."""
+
+    @_abc_1.abstractmethod
+    def Fill(
+        self,
+        request: _analysis_service_pb2.FillRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_analysis_service_pb2.FillResponse, _abc.Awaitable[_analysis_service_pb2.FillResponse]]:
+        """Answers a schema of the caller's own from what was read: every leaf typed, with confidence and evidence, or not
+        found. FAILED_PRECONDITION while nothing has been read.
+        """
 
     @_abc_1.abstractmethod
     def Correct(

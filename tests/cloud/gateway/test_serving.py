@@ -89,7 +89,7 @@ async def test_when_the_service_stops_streams_end_and_who_waits_is_told_where_to
                     return [line async for line in events.aiter_lines()]
 
             listening = asyncio.ensure_future(listen())
-            await until(lambda: watchers.get("local") == 2)
+            await until(lambda: len(watchers.get("local", ())) == 2)
             stopping = asyncio.ensure_future(server.stop())
             answer = await reading
             assert answer.status_code == 202

@@ -12,6 +12,7 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from docferry.channel import call_metadata
+from docferry.schema_filling import value_of
 from docferry.status import error_from_rpc
 from docferry.v1 import (
     analysis_pb2,
@@ -135,6 +136,7 @@ def _of(analysis_id: str):
         "Create": claim_service_pb2.ClaimServiceCreateRequest(analysis_id=analysis_id),
         "Revoke": claim_service_pb2.ClaimServiceRevokeRequest(analysis_id=analysis_id),
         "Ask": pb.AskRequest(analysis_id=analysis_id, question="total?"),
+        "Fill": pb.FillRequest(analysis_id=analysis_id, schema=value_of(["total?"])),
         "Correct": pb.CorrectRequest(analysis_id=analysis_id, version=1, lines=[line]),
         "Export": pb.ExportRequest(analysis_id=analysis_id, format=pb.ExportRequest.FORMAT_JSON),
         "Refuse": device_service_pb2.RefuseRequest(
