@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from docferry import console, report
-from docferry.client import Client, finished
+from docferry.async_client import AsyncClient, finished
 from docferry.errors import ConfigurationError, DocferryError
 from docferry.fields.schema import in_shape
 from docferry.schema_filling import as_rows, fill, load_schema
@@ -67,7 +67,7 @@ def submit(
 
     async def run() -> bool:
         good = True
-        async with Client.connect(to, token=token, ca=ca) as client:
+        async with AsyncClient.connect(to, token=token, ca=ca) as client:
             with console.progress() as bar:
                 task = bar.add_task("submitting", total=len(files))
                 for file in files:
@@ -97,7 +97,7 @@ def watch(
 
     async def run() -> None:
         seen = 0
-        async with Client.connect(to, token=token, ca=ca) as client:
+        async with AsyncClient.connect(to, token=token, ca=ca) as client:
             async for event in client.watch(since, live_only=live, progress=progress):
                 _show_event(event, json)
                 seen += 1
@@ -119,7 +119,7 @@ def get(
     wanted = load_schema(schema) if schema else None
 
     async def run() -> dict[str, Any]:
-        async with Client.connect(to, token=token, ca=ca) as client:
+        async with AsyncClient.connect(to, token=token, ca=ca) as client:
             tree = report.analysis("", await _found(client, identifier))
             return await _with_schema(client, tree, wanted, json)
 
@@ -145,7 +145,7 @@ def export(
         raise ConfigurationError(f"--format {kind!r} is unknown", remedy=f"one of {', '.join(_FORMATS)}")
 
     async def run() -> bytes:
-        async with Client.connect(to, token=token, ca=ca) as client:
+        async with AsyncClient.connect(to, token=token, ca=ca) as client:
             found = await _found(client, identifier)
             data, _ = await client.export(found.analysis_id, _FORMATS[kind], version=version)
             return data
@@ -160,7 +160,7 @@ def export(
         raise ConfigurationError(f"{output} cannot be written: {error.strerror}", remedy="name another file") from error
 
 
-async def _found(client: Client, identifier: str) -> analysis_pb2.Analysis:
+async def _found(client: AsyncClient, identifier: str) -> analysis_pb2.Analysis:
     """An analysis by its own id or its document's."""
     try:
         return await client.get(identifier)
@@ -171,7 +171,7 @@ async def _found(client: Client, identifier: str) -> analysis_pb2.Analysis:
 
 
 async def _submit_one(
-    client: Client,
+    client: AsyncClient,
     file: Path,
     packer: Any,
     effort: envelope_pb2.Effort.ValueType,
@@ -204,7 +204,7 @@ async def _submit_one(
     return report.analysis(str(file), analysis, timings=timings)
 
 
-async def _with_schema(client: Client, tree: dict[str, Any], schema: Any, json: bool) -> dict[str, Any]:
+async def _with_schema(client: AsyncClient, tree: dict[str, Any], schema: Any, json: bool) -> dict[str, Any]:
     """The document's object with `fields` in the shape of the user's schema; as it is while it is not done."""
     if schema is None or tree["status"] != "done":
         return tree
