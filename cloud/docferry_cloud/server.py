@@ -19,21 +19,28 @@ from docferry.metrics import Metrics, MetricsPage, serve_metrics
 from docferry.v1 import (
     analysis_service_pb2,
     analysis_service_pb2_grpc,
+    claim_service_pb2,
+    claim_service_pb2_grpc,
     device_service_pb2,
     device_service_pb2_grpc,
+    operator_service_pb2,
+    operator_service_pb2_grpc,
     subscription_service_pb2,
     subscription_service_pb2_grpc,
 )
 from docferry_cloud.access.audit import Trail
+from docferry_cloud.access.claims import Claims
 from docferry_cloud.access.gate import Gate
 from docferry_cloud.access.keys import Keys
 from docferry_cloud.access.limits import CallLimits
+from docferry_cloud.claim_services import ClaimServicer
 from docferry_cloud.core import Times, make_core
 from docferry_cloud.deliveries import Deliveries
 from docferry_cloud.device_watch import WantFeed
 from docferry_cloud.engine import Engine
 from docferry_cloud.health import Health
 from docferry_cloud.loops import end, keep_going
+from docferry_cloud.operator_services import OperatorServicer
 from docferry_cloud.service import Service
 from docferry_cloud.services import AnalysisServicer, DeviceServicer
 from docferry_cloud.settings import CloudSettings
@@ -52,7 +59,9 @@ log = logging.getLogger(__name__)
 
 SERVICES = (
     analysis_service_pb2.DESCRIPTOR.services_by_name["AnalysisService"].full_name,
+    claim_service_pb2.DESCRIPTOR.services_by_name["ClaimService"].full_name,
     device_service_pb2.DESCRIPTOR.services_by_name["DeviceService"].full_name,
+    operator_service_pb2.DESCRIPTOR.services_by_name["OperatorService"].full_name,
     subscription_service_pb2.DESCRIPTOR.services_by_name["SubscriptionService"].full_name,
 )
 
@@ -203,6 +212,10 @@ class CloudServer:
         """The URL that HTTP is served at; empty where it is not."""
         return "" if self._gateway is None else self._gateway.address
 
+    def _reached_at(self) -> str:
+        """Where people reach the service; on this machine that is its own address, elsewhere somebody has to say."""
+        return self._settings.public_url or ("" if self._settings.public else self.http_address)
+
     async def failure(self) -> None:
         """Wait for ever, or raise what kept the engine or the worker from coming up."""
         if self._up is not None:
@@ -283,7 +296,12 @@ class CloudServer:
         subscription_service_pb2_grpc.add_SubscriptionServiceServicer_to_server(
             SubscriptionServicer(self._service, gate), server
         )
+        claims = ClaimServicer(self._service, gate, self._core.database, Claims(self._core.database), self._reached_at)
+        claim_service_pb2_grpc.add_ClaimServiceServicer_to_server(claims, server)
         device_service_pb2_grpc.add_DeviceServiceServicer_to_server(DeviceServicer(self._service, gate), server)
+        operator_service_pb2_grpc.add_OperatorServiceServicer_to_server(
+            OperatorServicer(self._service, gate, self._core.database, self._keys), server
+        )
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         if self._settings.reflection:
             from grpc_reflection.v1alpha import reflection  # type: ignore[import-untyped]

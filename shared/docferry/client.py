@@ -19,6 +19,7 @@ from typing import Any, Self, TypeVar
 from docferry.async_client import AsyncClient, Progress
 from docferry.channel import LinkTimes
 from docferry.document import Box
+from docferry.schema_filling import Leaves
 from docferry.v1 import analysis_pb2, analysis_service_pb2, device_service_pb2, envelope_pb2, event_pb2
 
 T = TypeVar("T")
@@ -107,6 +108,14 @@ class Client:
     def ask(self, analysis_id: str, question: str) -> analysis_pb2.Answer:
         """See `AsyncClient.ask`."""
         return self._run(self._client.ask(analysis_id, question))
+
+    def fill(self, analysis_id: str, schema: Any, *, version: int = 0) -> Leaves:
+        """See `AsyncClient.fill`."""
+        return self._run(self._client.fill(analysis_id, schema, version=version))
+
+    def cancel(self, analysis_id: str) -> analysis_pb2.Analysis:
+        """See `AsyncClient.cancel`."""
+        return self._run(self._client.cancel(analysis_id))
 
     def delete(self, analysis_id: str) -> None:
         """See `AsyncClient.delete`."""

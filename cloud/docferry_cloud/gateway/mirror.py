@@ -115,7 +115,7 @@ async def _file(request: Request, link: Link, route: MirrorRoute) -> Response:
     call = link.stream(route.descriptor, message, metadata)
     first = await while_connected(request, first_of(call))
     kind, name = "application/octet-stream", "file"
-    if isinstance(first, pb.ExportResponse):
+    if isinstance(first, (pb.ExportResponse, pb.GetPageResponse)):
         kind, name = first.media_type, message.analysis_id  # type: ignore[attr-defined]
     elif isinstance(first, pb.GetPartResponse):
         kind, name = first.part.media_type, first.part.part_id

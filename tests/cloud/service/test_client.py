@@ -74,7 +74,7 @@ async def events_of(client, analysis_id, **options):
     return seen
 
 
-def test_both_have_the_same_methods_with_the_same_arguments():
+async def test_both_have_the_same_methods_with_the_same_arguments():
     def offered(kind):
         found = {
             name: str(inspect.signature(value).replace(return_annotation=inspect.Signature.empty))
