@@ -32,7 +32,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from benchmarks.generator.make import draw
 from benchmarks.generator.truth import Kind, Split
-from docferry.client import Client
+from docferry.async_client import AsyncClient
 from docferry.v1 import analysis_pb2, event_pb2
 
 _SAMPLE_S = 1.0
@@ -87,7 +87,7 @@ def scanned_pdf(pages: int) -> bytes:
 
 async def measure(folder: Path, file: Path, pages: int, cancel_after: int) -> dict[str, Any]:
     """Have it read to its end, then again up to a cancel."""
-    async with _service(folder) as (process, target), Client.connect(target) as client:
+    async with _service(folder) as (process, target), AsyncClient.connect(target) as client:
         start = _memory(process)
         began = time.monotonic()
         seen = await _read(client, process, file, pages)
@@ -123,7 +123,7 @@ def show(report: dict[str, Any]) -> None:
     print(f"  a cancel stopped all work after {report['cancel_s']} s")
 
 
-async def _read(client: Client, process: int, file: Path, pages: int) -> Watched:
+async def _read(client: AsyncClient, process: int, file: Path, pages: int) -> Watched:
     seen = Watched()
     sampling = asyncio.create_task(_sample(process, seen))
     try:
@@ -146,7 +146,7 @@ async def _read(client: Client, process: int, file: Path, pages: int) -> Watched
     return seen
 
 
-async def _cancel(client: Client, process: int, file: Path, after: int) -> float:
+async def _cancel(client: AsyncClient, process: int, file: Path, after: int) -> float:
     """Seconds from a cancel, once some pages are read, until the service works no more."""
     analysis = await client.submit_file(file)
     events = client.watch(analysis_id=analysis.analysis_id, progress=True)

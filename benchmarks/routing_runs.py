@@ -17,11 +17,11 @@ from pathlib import Path
 from benchmarks.metrics import WordCounts
 from benchmarks.routing_data import Case, Score, score
 from docferry.channel import MAX_CHUNK_BYTES
-from docferry.client import original_envelope
 from docferry.document import Document, with_fields
 from docferry.errors import DocferryError
 from docferry.fields import extract_fields
 from docferry.route import Plan
+from docferry.upload import original_envelope
 from docferry.v1 import analysis_service_pb2, envelope_pb2
 from docferry.vision.images import decode, encode_webp
 from docferry_cloud.engine import Effort

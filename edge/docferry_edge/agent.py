@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from docferry.client import Client, read_file
+from docferry.async_client import AsyncClient
 from docferry.document import Document
 from docferry.errors import (
     ConfigurationError,
@@ -26,6 +26,7 @@ from docferry.errors import (
 )
 from docferry.malloc import give_back
 from docferry.tracing import Tell
+from docferry.upload import read_file
 from docferry_edge.capture import Found, Inbox, source_of
 from docferry_edge.desk import Desk, Hint, Identity, Job, OnHint, Packed, edge_answer
 from docferry_edge.entry import Entry, State, elapsed_ms
@@ -82,7 +83,7 @@ class Agent:
         outbox: Outbox,
         inbox: Inbox,
         desk: Desk,
-        client: Client,
+        client: AsyncClient,
         report: Report,
         ready: Callable[[], None] | None = None,
         remove_captured: bool = False,

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from docferry import console, report
-from docferry.client import Client, read_file
+from docferry.async_client import AsyncClient
 from docferry.errors import ConfigurationError, DocferryError
 from docferry.settings import load
+from docferry.upload import read_file
 from docferry.v1 import analysis_pb2, analysis_service_pb2, envelope_pb2
 
 if TYPE_CHECKING:
@@ -242,7 +243,7 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
             tell(entry, outbox)
             count(entry)
 
-        async with Client.connect(settings.target, token=settings.token, ca=settings.ca) as client:
+        async with AsyncClient.connect(settings.target, token=settings.token, ca=settings.ca) as client:
             guest = _guest(hub, outbox, client)
             agent = Agent(
                 outbox=outbox,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from docferry import doctor
-from docferry.client import Client
+from docferry.async_client import AsyncClient
 from docferry.doctor import FAILED, OK, WARNING, Finding, Look
 from docferry.errors import Forbidden, NotFound, Unauthenticated, Unavailable
 from docferry.model_store import ModelStore
@@ -72,7 +72,7 @@ async def _cloud(settings: EdgeSettings) -> Finding:
     """Asks for an analysis that cannot be: an answer that says so came from a service that knows this device."""
     if settings.policies.base.mode is Mode.OFFLINE:
         return Finding("cloud", OK, "not used: route.mode is offline")
-    async with Client.connect(settings.target, token=settings.token, ca=settings.ca) as client:
+    async with AsyncClient.connect(settings.target, token=settings.token, ca=settings.ca) as client:
         try:
             await client.get(str(uuid.uuid4()))
         except NotFound:

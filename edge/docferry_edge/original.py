@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from docferry.client import original_envelope
+from docferry.upload import original_envelope
 from docferry.v1 import analysis_service_pb2, envelope_pb2
 from docferry_edge.desk import Identity, Packed
 from docferry_edge.entry import OutboxPart

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from docferry.client import Client, finished
+from docferry.async_client import AsyncClient, finished
 from docferry.errors import (
     Conflict,
     DocferryError,
@@ -64,7 +64,7 @@ class Uplink:
     def __init__(
         self,
         outbox: Outbox,
-        client: Client,
+        client: AsyncClient,
         changed: Callable[[str], None],
         pace: Pace | None = None,
         *,

@@ -16,7 +16,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from docferry.client import Client
+from docferry.async_client import AsyncClient
 from docferry.document import Box
 from docferry.errors import (
     Conflict,
@@ -100,7 +100,7 @@ class Wants:
     def __init__(
         self,
         outbox: Outbox,
-        client: Client,
+        client: AsyncClient,
         pictures: Pictures,
         *,
         policy: SupplyPolicy | None = None,

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from docferry import console, report
-from docferry.client import Client, finished
+from docferry.async_client import AsyncClient, finished
 from docferry.errors import ConfigurationError, DocferryError
 from docferry.fields.schema import in_shape
 from docferry.schema_filling import as_rows, load_schema
@@ -69,7 +69,7 @@ def submit(
 
     async def run() -> bool:
         good = True
-        async with Client.connect(to, token=token, ca=ca) as client:
+        async with AsyncClient.connect(to, token=token, ca=ca) as client:
             with console.progress() as bar:
                 task = bar.add_task("submitting", total=len(files))
                 for file in files:
@@ -99,7 +99,7 @@ def watch(
 
     async def run() -> None:
         seen = 0
-        async with Client.connect(to, token=token, ca=ca) as client:
+        async with AsyncClient.connect(to, token=token, ca=ca) as client:
             async for event in client.watch(since, live_only=live, progress=progress):
                 _show_event(event, json)
                 seen += 1
@@ -121,7 +121,7 @@ def get(
     wanted = load_schema(schema) if schema else None
 
     async def run() -> dict[str, Any]:
-        async with Client.connect(to, token=token, ca=ca) as client:
+        async with AsyncClient.connect(to, token=token, ca=ca) as client:
             tree = report.analysis("", await _found(client, identifier))
             return await _with_schema(client, tree, wanted, json)
 
@@ -147,7 +147,7 @@ def export(
         raise ConfigurationError(f"--format {kind!r} is unknown", remedy=f"one of {', '.join(_FORMATS)}")
 
     async def run() -> bytes:
-        async with Client.connect(to, token=token, ca=ca) as client:
+        async with AsyncClient.connect(to, token=token, ca=ca) as client:
             found = await _found(client, identifier)
             data, _ = await client.export(found.analysis_id, _FORMATS[kind], version=version)
             return data
@@ -175,7 +175,7 @@ def fill(
     wanted = load_schema(schema)
 
     async def run() -> dict[str, Any]:
-        async with Client.connect(to, token=token, ca=ca) as client:
+        async with AsyncClient.connect(to, token=token, ca=ca) as client:
             found = await _found(client, identifier)
             filled = await client.fill(found.analysis_id, wanted, version=version)
             tree = {"file": found.file_name, "status": "done", "analysis_id": found.analysis_id}
@@ -187,7 +187,7 @@ def fill(
     _show(asyncio.run(run()), json)
 
 
-async def _found(client: Client, identifier: str) -> analysis_pb2.Analysis:
+async def _found(client: AsyncClient, identifier: str) -> analysis_pb2.Analysis:
     """An analysis by its own id or its document's."""
     try:
         return await client.get(identifier)
@@ -198,7 +198,7 @@ async def _found(client: Client, identifier: str) -> analysis_pb2.Analysis:
 
 
 async def _submit_one(
-    client: Client,
+    client: AsyncClient,
     file: Path,
     packer: Any,
     effort: envelope_pb2.Effort.ValueType,
@@ -231,7 +231,7 @@ async def _submit_one(
     return report.analysis(str(file), analysis, timings=timings)
 
 
-async def _with_schema(client: Client, tree: dict[str, Any], schema: Any, json: bool) -> dict[str, Any]:
+async def _with_schema(client: AsyncClient, tree: dict[str, Any], schema: Any, json: bool) -> dict[str, Any]:
     """The document's object with `fields` in the shape of the user's schema; as it is while it is not done."""
     if schema is None or tree["status"] != "done":
         return tree

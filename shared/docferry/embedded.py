@@ -71,7 +71,7 @@ class Embedded:
             NotFound, UnreadableImage: The file cannot be copied.
             Unavailable: Nothing came within `within` seconds.
         """
-        from docferry.client import read_file
+        from docferry.upload import read_file
 
         loop = asyncio.get_running_loop()
         name = f"{len(self._jobs):06d}-{file.name}"

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from docferry.client import Client
+from docferry.async_client import AsyncClient
 from docferry.document import Document, Line, Page, Region, RegionType
 from docferry.v1 import analysis_pb2
 from docferry_edge.desk import edge_answer
@@ -73,7 +73,7 @@ async def kiosk(tmp_path):
     hub = Hub(asyncio.get_running_loop())
     outbox = Outbox(tmp_path / "outbox")
     listener = listen(0)
-    async with Client.connect(NOWHERE) as client:
+    async with AsyncClient.connect(NOWHERE) as client:
         guest = Guest(outbox, client, hub.tell, pause_s=0.02)
         tasks = [asyncio.create_task(serve(hub, listener, guest)), asyncio.create_task(guest.run())]
         try:

@@ -39,7 +39,7 @@ def test_the_bare_install_pulls_nothing_heavy(bare: Path) -> None:
 
 
 def test_the_client_and_its_commands_work_without_extras(bare: Path) -> None:
-    code = "from docferry.client import Client; import docferry.cli, docferry.packing, docferry.fields"
+    code = "from docferry.async_client import AsyncClient; import docferry.cli, docferry.packing, docferry.fields"
     subprocess.run([bare, "-c", code], check=True)
     shown = subprocess.run([bare, "-m", "docferry.cli", "--help"], check=True, capture_output=True, text=True)
     for command in ("submit", "watch", "get", "read", "edge", "cloud", "demo", "models"):

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from docferry.client import Client
+from docferry.async_client import AsyncClient
 from docferry.document import Document, Line, Page, Reading, Region, RegionType
 from docferry.errors import ConfigurationError, UnreadableImage
 from docferry.fields.sensitive import Sensitive
@@ -54,7 +54,7 @@ async def running(folder: Path, port: int, told: list[Entry], **options) -> Asyn
     policies = options.pop("policies", Policies(Policy(audit_share=0.0)))
     (folder / "inbox").mkdir(exist_ok=True)
     try:
-        async with Client.connect(f"127.0.0.1:{port}") as client:
+        async with AsyncClient.connect(f"127.0.0.1:{port}") as client:
             agent = Agent(
                 outbox=outbox,
                 inbox=Inbox(folder / "inbox", 0.0),
@@ -218,7 +218,7 @@ def test_a_document_that_kills_the_agent_again_and_again_goes_up_as_it_is(tmp_pa
     program = textwrap.dedent("""
         import asyncio, os, signal, sys
         from pathlib import Path
-        from docferry.client import Client
+        from docferry.async_client import AsyncClient
         from docferry_edge.agent import Agent
         from docferry_edge.capture import Inbox
         from docferry_edge.outbox import Outbox
@@ -235,7 +235,7 @@ def test_a_document_that_kills_the_agent_again_and_again_goes_up_as_it_is(tmp_pa
             def stop(entry):
                 print(entry.state, flush=True)
                 os._exit(0)
-            async with Client.connect("127.0.0.1:9") as client:
+            async with AsyncClient.connect("127.0.0.1:9") as client:
                 await Agent(outbox=outbox, inbox=Inbox(folder / "inbox", 0.0), client=client, report=stop,
                             desk=DirectDesk(lambda _: deadly, Policies(), Pictures())).run()
 

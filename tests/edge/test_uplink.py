@@ -9,8 +9,8 @@ from pathlib import Path
 import grpc
 import pytest
 
+from docferry.async_client import AsyncClient
 from docferry.channel import MAX_CHUNK_BYTES, PROTOCOL_VERSION
-from docferry.client import Client
 from docferry.errors import (
     Conflict,
     DocferryError,
@@ -56,7 +56,7 @@ def packed(outbox: Outbox, name: str = "a.jpg", parts: tuple[OutboxPart, ...] = 
 
 @asynccontextmanager
 async def uplink(outbox: Outbox, port: int) -> AsyncIterator[Uplink]:
-    async with Client.connect(f"127.0.0.1:{port}") as client:
+    async with AsyncClient.connect(f"127.0.0.1:{port}") as client:
         running = Uplink(outbox, client, lambda _: None, QUICK)
         task = asyncio.create_task(running.run())
         try:
@@ -307,7 +307,7 @@ async def test_when_history_is_gone_the_answers_are_fetched_one_by_one(outbox: O
 async def test_events_of_other_devices_are_passed_over(outbox: Outbox, link) -> None:
     entry = packed(outbox)
     other = envelope_pb2.Envelope(request_id=str(uuid.uuid4()), document_id=str(uuid.uuid4()), protocol_version=1)
-    async with Client.connect(f"127.0.0.1:{link.port}") as client:
+    async with AsyncClient.connect(f"127.0.0.1:{link.port}") as client:
         await client.submit(analysis_service_pb2.SubmitRequest(envelope=other))
     link.cloud.finish(other.document_id)
     async with uplink(outbox, link.port):

@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from docferry import client as client_module
+from docferry.async_client import AsyncClient
 from docferry.channel import LinkTimes
-from docferry.client import Client
 from docferry.document import Document, Line, Page, Reading, Region, RegionType
 from docferry_edge.agent import Agent
 from docferry_edge.assess import assess
@@ -49,7 +49,7 @@ async def agent(folder: Path, port: int, **options: object) -> AsyncIterator[tup
     (folder / "inbox").mkdir(exist_ok=True)
     outbox = Outbox(folder / "state")
     try:
-        async with Client.connect(f"127.0.0.1:{port}", times=LINK) as client:
+        async with AsyncClient.connect(f"127.0.0.1:{port}", times=LINK) as client:
             yield (
                 Agent(
                     outbox=outbox,
@@ -75,7 +75,7 @@ def die(*_args: object) -> None:
 
 
 def die_after_chunks(number: int) -> None:
-    real, sent = Client._call, [0]
+    real, sent = AsyncClient._call, [0]
 
     async def call(self, method, *args, **kwargs):
         answer = await real(self, method, *args, **kwargs)
@@ -84,7 +84,7 @@ def die_after_chunks(number: int) -> None:
             die()
         return answer
 
-    Client._call = call  # type: ignore[method-assign]
+    AsyncClient._call = call  # type: ignore[method-assign]
 
 
 def die_once_stored() -> None:

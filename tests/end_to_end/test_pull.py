@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from docferry import client as client_module
-from docferry.client import Client, finished
+from docferry.async_client import AsyncClient, finished
 from docferry.v1 import analysis_pb2, envelope_pb2
 from docferry_edge.entry import State
 from docferry_edge.wants import SupplyPolicy
@@ -87,7 +87,7 @@ async def until(condition, seconds: float = DEADLINE) -> None:
             await asyncio.sleep(0.02)
 
 
-async def analysis_of(client: Client, outbox) -> Analysis:
+async def analysis_of(client: AsyncClient, outbox) -> Analysis:
     (entry,) = outbox.in_state(*State)
     return await client.get(document_id=entry.document_id)
 
@@ -119,7 +119,7 @@ async def test_a_link_cut_in_the_middle_of_a_chunk_goes_on_from_what_was_receive
     async with (
         cloud(tmp_path) as port,
         proxied(port) as proxy,
-        Client.connect(f"127.0.0.1:{port}") as direct,
+        AsyncClient.connect(f"127.0.0.1:{port}") as direct,
         running(tmp_path, proxy.port) as outbox,
     ):
         await until(lambda: bool(outbox.in_state(State.DELIVERED)))
@@ -140,7 +140,7 @@ async def test_a_dark_link_is_noticed_and_taken_up_again_when_it_returns(tmp_pat
     async with (
         cloud(tmp_path) as port,
         proxied(port) as proxy,
-        Client.connect(f"127.0.0.1:{port}") as direct,
+        AsyncClient.connect(f"127.0.0.1:{port}") as direct,
         running(tmp_path, proxy.port, keep_s=3600.0) as outbox,
     ):
         await until(lambda: bool(outbox.in_state(State.SETTLED)))
@@ -188,7 +188,7 @@ async def test_an_operator_who_sends_no_pictures_is_obeyed_and_the_cloud_knows_w
     never = SupplyPolicy(refusal=lambda _entry, _want: "the operator never sends pictures")
     async with (
         cloud(tmp_path) as port,
-        Client.connect(f"127.0.0.1:{port}") as client,
+        AsyncClient.connect(f"127.0.0.1:{port}") as client,
         running(tmp_path, port, supply_policy=never) as outbox,
     ):
         await until(lambda: bool(outbox.in_state(State.SETTLED)))
@@ -206,7 +206,7 @@ async def test_a_mask_is_laid_over_whatever_is_pulled(tmp_path):
     black = SupplyPolicy(mask=lambda _entry, _page, _box, pixels: np.zeros_like(pixels))
     async with (
         cloud(tmp_path) as port,
-        Client.connect(f"127.0.0.1:{port}") as client,
+        AsyncClient.connect(f"127.0.0.1:{port}") as client,
         running(tmp_path, port, supply_policy=black) as outbox,
     ):
         await until(lambda: bool(outbox.in_state(State.SETTLED)))
@@ -221,7 +221,7 @@ async def test_a_device_that_is_away_holds_the_answer_up_no_longer_than_stated(t
     put(tmp_path)
     async with (
         cloud(tmp_path, patience=1) as port,
-        Client.connect(f"127.0.0.1:{port}") as client,
+        AsyncClient.connect(f"127.0.0.1:{port}") as client,
         running(tmp_path, port) as outbox,
     ):
         await until(lambda: bool(outbox.in_state(State.SUBMITTED, State.DELIVERED, State.SETTLED)))
@@ -240,7 +240,7 @@ async def test_a_viewer_fetches_the_page_while_the_original_is_kept_and_is_told_
     put(tmp_path)
     async with (
         cloud(tmp_path) as port,
-        Client.connect(f"127.0.0.1:{port}") as client,
+        AsyncClient.connect(f"127.0.0.1:{port}") as client,
         running(tmp_path, port, keep_s=3600.0) as outbox,
     ):
         await until(lambda: bool(outbox.in_state(State.SETTLED)))
@@ -264,7 +264,7 @@ async def test_an_analysis_deleted_in_the_cloud_takes_the_kept_original_along(tm
     put(tmp_path)
     async with (
         cloud(tmp_path) as port,
-        Client.connect(f"127.0.0.1:{port}") as client,
+        AsyncClient.connect(f"127.0.0.1:{port}") as client,
         running(tmp_path, port, keep_s=3600.0) as outbox,
     ):
         await until(lambda: bool(outbox.in_state(State.SETTLED)))
@@ -275,7 +275,7 @@ async def test_an_analysis_deleted_in_the_cloud_takes_the_kept_original_along(tm
         assert outbox.originals.kept() == []
 
 
-async def settled(client: Client, analysis_id: str) -> Analysis:
+async def settled(client: AsyncClient, analysis_id: str) -> Analysis:
     """The analysis once nothing is wanted about it any more."""
     async with asyncio.timeout(DEADLINE):
         while (found := await client.get(analysis_id)).wants:

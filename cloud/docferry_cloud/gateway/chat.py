@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from docferry import report
-from docferry.client import Client, finished
+from docferry.async_client import AsyncClient, finished
 from docferry.errors import DocferryError, InputError
 from docferry.status import error_of
 from docferry.v1 import analysis_pb2
@@ -69,7 +69,9 @@ async def chat_endpoint(request: Request, link: Link, closing: asyncio.Event) ->
             wait_s=WAIT_S,
             key=request.headers.get("idempotency-key", "")[:255],
         )
-        analysis = await while_connected(request, _analysis(Client(link.channel, metadata=metadata), order, closing))
+        analysis = await while_connected(
+            request, _analysis(AsyncClient(link.channel, metadata=metadata), order, closing)
+        )
         talk = _Talk(chat, analysis)
         if not order.prompt:
             text = analysis.versions[-1].interpretation.markdown
@@ -109,7 +111,7 @@ async def _joined(texts: AsyncIterator[str]) -> str:
     return "".join([text async for text in texts])
 
 
-async def _analysis(client: Client, order: Order, closing: asyncio.Event) -> analysis_pb2.Analysis:
+async def _analysis(client: AsyncClient, order: Order, closing: asyncio.Event) -> analysis_pb2.Analysis:
     analysis = await read(client, order, closing)
     if not finished(analysis.state):
         error = InputError(f"analysis {analysis.analysis_id} goes on", remedy="ask for it later: GET /v1/analyses/ID")

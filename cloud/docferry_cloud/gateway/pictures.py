@@ -11,10 +11,10 @@ import uuid
 from dataclasses import dataclass
 
 from docferry.channel import PROTOCOL_VERSION
-from docferry.client import original_envelope
 from docferry.envelope import MAX_PART_BYTES
 from docferry.errors import ImageTooLarge, InputError, UnreadableImage
 from docferry.packing import MAX_PAGES
+from docferry.upload import original_envelope
 from docferry.v1 import envelope_pb2
 
 _DATA_URI = re.compile(r"data:([\w.+-]+/[\w.+-]+)?((?:;[\w-]+=[^;,]*)*)(;base64)?,", re.IGNORECASE | re.ASCII)

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from docferry import report
-from docferry.client import Client, finished
+from docferry.async_client import AsyncClient, finished
 from docferry.errors import InputError
 from docferry.v1 import analysis_pb2
 from docferry_cloud.gateway.asking import json_body, only
@@ -28,13 +28,13 @@ _FORM = "multipart/form-data"
 
 async def read_endpoint(request: Request, link: Link, closing: asyncio.Event) -> Response:
     """Answer 200 with the analysis as `docferry submit --json` prints it; 422 if it failed; 202 if it goes on."""
-    client = Client(link.channel, metadata=metadata_of(request))
+    client = AsyncClient(link.channel, metadata=metadata_of(request))
     form = request.headers.get("content-type", "").lower().startswith(_FORM)
     order = await (_form_order if form else _json_order)(request)
     return await while_connected(request, _answer(client, order, closing))
 
 
-async def _answer(client: Client, order: Order, closing: asyncio.Event) -> Response:
+async def _answer(client: AsyncClient, order: Order, closing: asyncio.Event) -> Response:
     analysis = await read(client, order, closing)
     tree = await asyncio.to_thread(report.analysis, order.pictures[0].name, analysis)
     if is_read(analysis) and order.prompt:

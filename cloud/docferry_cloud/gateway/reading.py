@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from dataclasses import dataclass
 
-from docferry.client import Client, finished
+from docferry.async_client import AsyncClient, finished
 from docferry.errors import InputError, Unavailable
 from docferry.v1 import analysis_pb2, envelope_pb2
 from docferry.v1 import analysis_service_pb2 as pb
@@ -59,7 +59,7 @@ class Order:
             return str(uuid.uuid5(uuid.NAMESPACE_OID, self.key))
 
 
-async def read(client: Client, order: Order, closing: asyncio.Event) -> analysis_pb2.Analysis:
+async def read(client: AsyncClient, order: Order, closing: asyncio.Event) -> analysis_pb2.Analysis:
     """The analysis: finished, or as far as it is when the caller's time is over or the service stops.
 
     Raises:

@@ -94,7 +94,7 @@ def correct(
 
     Without --line and --all-right the lines are listed, and nothing is stored.
     """
-    from docferry.client import read_file
+    from docferry.upload import read_file
     from docferry_edge.calibrating.corrections import add_correction
     from docferry_edge.calibrating.truth import corrected
     from docferry_edge.examine import load_examiner
@@ -139,7 +139,7 @@ def _claims(risks: Sequence[float], confidence: float | None, claim: type[Claim]
 
 def _labels(reader: Reader, data: Path, compare: Comparison) -> list[LabelledDocument]:
     """Read and label every document of the folder; one that cannot be read is an error, not a gap."""
-    from docferry.client import read_file
+    from docferry.upload import read_file
     from docferry.vision.images import decode
     from docferry_edge.calibrating.truth import label, load_truths
     from docferry_edge.prepare import Frame

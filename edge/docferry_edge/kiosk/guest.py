@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from docferry.client import Client
+from docferry.async_client import AsyncClient
 from docferry.document import Document
 from docferry.errors import DocferryError, InputError, NotFound, Outdated, Unavailable
 from docferry.v1 import analysis_pb2, analysis_service_pb2
@@ -48,7 +48,7 @@ class Guest:
     def __init__(
         self,
         outbox: Outbox,
-        client: Client,
+        client: AsyncClient,
         tell: Callable[[Event], None],
         captured: Callable[[], None] = lambda: None,
         pause_s: float = 0.3,

@@ -11,9 +11,9 @@ import pytest_asyncio
 from google.protobuf import struct_pb2
 from typer.testing import CliRunner
 
+from docferry.async_client import AsyncClient
 from docferry.channel import call_metadata
 from docferry.cli import application
-from docferry.client import Client
 from docferry.errors import NotFound
 from docferry.schema_filling import value_of
 from docferry.v1 import analysis_service_pb2 as pb
@@ -71,7 +71,7 @@ async def test_what_is_no_schema_is_refused_by_the_field(caller, analysis_id, re
 
 
 async def test_the_client_gives_leaves_in_the_schemas_order(service, caller, analysis_id):
-    async with Client.connect(service.address, token=caller.token) as client:
+    async with AsyncClient.connect(service.address, token=caller.token) as client:
         filled = await client.fill(analysis_id, {"properties": {"z": {}, "total": {"type": "number"}, "a": {}}})
         assert [(path, leaf["value"]) for path, leaf in filled.items()] == [
             (("z",), None),

@@ -8,7 +8,7 @@ import uuid
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from docferry.client import Client
+from docferry.async_client import AsyncClient
 from docferry.errors import ConfigurationError
 from docferry.tracing import Span, Traces, open_traces, parent_of, span_id, trace_id, traceparent
 from docferry.v1 import analysis_service_pb2
@@ -75,7 +75,7 @@ async def test_one_trace_from_the_capture_to_the_delivery_over_three_processes(
         caller = front.caller()
         subscription = subscription_pb.Subscription(url=receiver.url)
         await caller("Create", subscription_pb.SubscriptionServiceCreateRequest(subscription=subscription))
-        async with Client.connect(front.address, token=caller.token) as client:
+        async with AsyncClient.connect(front.address, token=caller.token) as client:
             uplink = Uplink(outbox, client, lambda _: None, Pace(first=0.01, idle=0.05), spans=edge.tell)
             sending = asyncio.create_task(uplink.run())
             await until(lambda: outbox.get(entry.document_id).analysis_id)
