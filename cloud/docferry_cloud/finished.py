@@ -7,6 +7,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
+from docferry.document import Page
 from docferry.errors import ConfigurationError, Conflict, InputError
 from docferry.fields.schema import in_shape, wanted_fields
 from docferry.schema_filling import tree_of, value_of
@@ -16,12 +17,15 @@ from docferry.wire import box_to_proto, document_from_proto
 from docferry_cloud import resources
 from docferry_cloud.engine import PageInput
 from docferry_cloud.exporting.export import File, export, shows_pages
+from docferry_cloud.exporting.pictures import page_picture
 from docferry_cloud.interpreter import page_inputs
 from docferry_cloud.meaning import MAX_QUESTION, Found, answer, filled
 from docferry_cloud.rows import AnalysisRow
 from docferry_cloud.service import Service
 
 _PIECE = 256 * 1024
+_LONGER_SIDE = 1600
+MAX_LONGER_SIDE = 4096
 MAX_EXPORTS = 2
 """Files that one front end makes at the same time: each holds its document's pages in memory. Others wait."""
 MAX_FILLS = 2
@@ -55,6 +59,53 @@ async def exported(
     yield pb.ExportResponse(data=file.data[:_PIECE], media_type=file.media_type)
     for start in range(_PIECE, len(file.data), _PIECE):
         yield pb.ExportResponse(data=file.data[start : start + _PIECE])
+
+
+async def pictured(
+    service: Service, tenant: str, request: pb.GetPageRequest, room: asyncio.Semaphore
+) -> AsyncGenerator[pb.GetPageResponse, None]:
+    """A page's picture in pieces; its MIME type comes with the first.
+
+    Args:
+        room: See `exported`.
+
+    Raises:
+        NotFound: No such analysis of this tenant.
+        InputError: No such page or size.
+        PixelsUnavailable: No picture of the whole page is here.
+    """
+    side = request.longer_side or _LONGER_SIDE
+    if side > MAX_LONGER_SIDE:
+        raise InputError(f"a side of {side} pixels", remedy=f"at most {MAX_LONGER_SIDE}", field="longer_side")
+    row = await service.get(tenant, request.analysis_id, "")
+    await room.acquire()
+    making: asyncio.Future[bytes] | None = None
+    try:
+        stored = await service.stored(tenant, request.analysis_id)
+        making = asyncio.ensure_future(asyncio.to_thread(_drawn, row, request.page, side, stored))
+        making.add_done_callback(lambda _: room.release())
+    finally:
+        if making is None:
+            room.release()
+    data = await asyncio.shield(making)
+    yield pb.GetPageResponse(data=data[:_PIECE], media_type="image/jpeg")
+    for start in range(_PIECE, len(data), _PIECE):
+        yield pb.GetPageResponse(data=data[start : start + _PIECE])
+
+
+def _drawn(row: AnalysisRow, number: int, side: int, stored: tuple[bytes, dict[str, bytes]] | None) -> bytes:
+    analysis = resources.analysis(row)
+    read = document_from_proto(analysis.versions[-1].interpretation.document).pages if analysis.versions else ()
+    pages: tuple[PageInput, ...] = ()
+    if stored is not None:
+        body, supplied = stored
+        pages = page_inputs(envelope_pb2.Envelope.FromString(body), supplied)
+    if number >= len(pages):
+        raise InputError(
+            f"there is no page {number + 1}", remedy=f"the document has {len(pages)}, counted from 0", field="page"
+        )
+    page = read[number] if number < len(read) else Page(1, 1)
+    return page_picture(pages[number], page, number, longer_side=side)
 
 
 def _made(row: AnalysisRow, request: pb.ExportRequest, stored: tuple[bytes, dict[str, bytes]] | None) -> File:

@@ -123,6 +123,14 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """Something to know of how a region was read: `CUT`, `LOOP`, `DISAGREEMENT`, ..., and the same in plain words."""
+
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class Region:
     """One block of a page's layout, with the lines that lie in it in reading order.
 
@@ -132,6 +140,7 @@ class Region:
         order: Place in the page's reading order, from 0.
         score: The layout network's raw score; 0 for a region made from lines that no layout box held.
         html, latex: Structured content where a reader produced it.
+        marks: What to know of its reading: a model's answer that broke off, another reader who disagrees.
     """
 
     id: str
@@ -144,6 +153,7 @@ class Region:
     html: str | None = None
     latex: str | None = None
     provenance: str = ""
+    marks: tuple[Mark, ...] = ()
 
 
 DOUBTFUL_ORIENTATION = 0.8

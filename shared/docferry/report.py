@@ -145,6 +145,7 @@ def _region(region: Region) -> Tree:
         "confidence": _number(region.confidence),
         "html": region.html,
         "latex": region.latex,
+        "marks": [{"code": mark.code, "detail": mark.detail} for mark in region.marks],
         "lines": [_line(line) for line in region.lines],
     }
 

@@ -10,6 +10,7 @@ from docferry.document import (
     Evidence,
     Field,
     Line,
+    Mark,
     Page,
     Polygon,
     Quality,
@@ -136,6 +137,7 @@ def region_to_proto(region: Region) -> document_pb.Region:
         html=region.html,
         latex=region.latex,
         provenance=region.provenance,
+        marks=[document_pb.Mark(code=mark.code, detail=mark.detail) for mark in region.marks],
     )
 
 
@@ -152,6 +154,7 @@ def region_from_proto(region: document_pb.Region) -> Region:
         html=region.html if region.HasField("html") else None,
         latex=region.latex if region.HasField("latex") else None,
         provenance=region.provenance,
+        marks=tuple(Mark(mark.code, mark.detail) for mark in region.marks),
     )
 
 

@@ -244,6 +244,10 @@ class AnalysisServiceListRequest(_message.Message):
         """Not said: the newest first."""
         ORDER_OLDEST_FIRST: AnalysisServiceListRequest._Order.ValueType  # 1
         """The oldest first."""
+        ORDER_DOUBT_FIRST: AnalysisServiceListRequest._Order.ValueType  # 2
+        """For people who settle doubts: only finished analyses that hold something in doubt, the weightiest first
+        (`Digest.weight`). The order changes as doubts are settled, so pages may leave some out.
+        """
 
     class Order(_Order, metaclass=_OrderEnumTypeWrapper):
         """In which order to list."""
@@ -252,6 +256,10 @@ class AnalysisServiceListRequest(_message.Message):
     """Not said: the newest first."""
     ORDER_OLDEST_FIRST: AnalysisServiceListRequest.Order.ValueType  # 1
     """The oldest first."""
+    ORDER_DOUBT_FIRST: AnalysisServiceListRequest.Order.ValueType  # 2
+    """For people who settle doubts: only finished analyses that hold something in doubt, the weightiest first
+    (`Digest.weight`). The order changes as doubts are settled, so pages may leave some out.
+    """
 
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
@@ -260,6 +268,9 @@ class AnalysisServiceListRequest(_message.Message):
     CREATED_FROM_FIELD_NUMBER: _builtins.int
     CREATED_BEFORE_FIELD_NUMBER: _builtins.int
     ORDER_FIELD_NUMBER: _builtins.int
+    QUERY_FIELD_NUMBER: _builtins.int
+    ROUTES_FIELD_NUMBER: _builtins.int
+    DEVICE_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
     """How many at most, 1..100; 0 means 20."""
     page_token: _builtins.str
@@ -268,6 +279,12 @@ class AnalysisServiceListRequest(_message.Message):
     """About this document."""
     order: Global___AnalysisServiceListRequest.Order.ValueType
     """In which order."""
+    query: _builtins.str
+    """That hold every word of this in the file's name, the device's, an id, the newest summary or a field's newest value,
+    whatever its case; at most 200 characters.
+    """
+    device: _builtins.str
+    """That this device handed in; empty for any."""
     @_builtins.property
     def states(self) -> _containers.RepeatedScalarFieldContainer[_analysis_pb2.Analysis.State.ValueType]:
         """In one of these states; empty for any."""
@@ -280,6 +297,10 @@ class AnalysisServiceListRequest(_message.Message):
     def created_before(self) -> _timestamp_pb2.Timestamp:
         """Created before this time."""
 
+    @_builtins.property
+    def routes(self) -> _containers.RepeatedScalarFieldContainer[_envelope_pb2.RouteDecision.ValueType]:
+        """That took one of these routes; empty for any."""
+
     def __init__(
         self,
         *,
@@ -290,10 +311,13 @@ class AnalysisServiceListRequest(_message.Message):
         created_from: _timestamp_pb2.Timestamp | None = ...,
         created_before: _timestamp_pb2.Timestamp | None = ...,
         order: Global___AnalysisServiceListRequest.Order.ValueType = ...,
+        query: _builtins.str = ...,
+        routes: _abc.Iterable[_envelope_pb2.RouteDecision.ValueType] | None = ...,
+        device: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_before", b"created_before", "created_from", b"created_from"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_before", b"created_before", "created_from", b"created_from", "document_id", b"document_id", "order", b"order", "page_size", b"page_size", "page_token", b"page_token", "states", b"states"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_before", b"created_before", "created_from", b"created_from", "device", b"device", "document_id", b"document_id", "order", b"order", "page_size", b"page_size", "page_token", b"page_token", "query", b"query", "routes", b"routes", "states", b"states"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -311,7 +335,7 @@ class AnalysisServiceListResponse(_message.Message):
     """For the next page; empty at the end."""
     @_builtins.property
     def analyses(self) -> _containers.RepeatedCompositeFieldContainer[_analysis_pb2.Analysis]:
-        """The analyses, without the content of their versions."""
+        """The analyses, without the content of their versions, with their digests."""
 
     def __init__(
         self,
@@ -988,3 +1012,59 @@ class ExportResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ExportResponse: _TypeAlias = ExportResponse  # noqa: Y015
+
+@_typing.final
+class GetPageRequest(_message.Message):
+    """Which page to show."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANALYSIS_ID_FIELD_NUMBER: _builtins.int
+    PAGE_FIELD_NUMBER: _builtins.int
+    LONGER_SIDE_FIELD_NUMBER: _builtins.int
+    analysis_id: _builtins.str
+    """Required. The analysis."""
+    page: _builtins.int
+    """Page number, from 0."""
+    longer_side: _builtins.int
+    """Pixels of its longer side, at most 4,096; 0 means 1,600. A picture that has fewer is given as it is."""
+    def __init__(
+        self,
+        *,
+        analysis_id: _builtins.str = ...,
+        page: _builtins.int = ...,
+        longer_side: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analysis_id", b"analysis_id", "longer_side", b"longer_side", "page", b"page"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetPageRequest: _TypeAlias = GetPageRequest  # noqa: Y015
+
+@_typing.final
+class GetPageResponse(_message.Message):
+    """A piece of the picture."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATA_FIELD_NUMBER: _builtins.int
+    MEDIA_TYPE_FIELD_NUMBER: _builtins.int
+    data: _builtins.bytes
+    """Bytes to append to what came before."""
+    media_type: _builtins.str
+    """MIME type; on the first piece."""
+    def __init__(
+        self,
+        *,
+        data: _builtins.bytes = ...,
+        media_type: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "media_type", b"media_type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetPageResponse: _TypeAlias = GetPageResponse  # noqa: Y015

@@ -100,6 +100,11 @@ class AnalysisServiceStub:
                 request_serializer=docferry_dot_v1_dot_analysis__service__pb2.GetPartRequest.SerializeToString,
                 response_deserializer=docferry_dot_v1_dot_analysis__service__pb2.GetPartResponse.FromString,
                 _registered_method=True)
+        self.GetPage = channel.unary_stream(
+                '/docferry.v1.AnalysisService/GetPage',
+                request_serializer=docferry_dot_v1_dot_analysis__service__pb2.GetPageRequest.SerializeToString,
+                response_deserializer=docferry_dot_v1_dot_analysis__service__pb2.GetPageResponse.FromString,
+                _registered_method=True)
 
 
 class AnalysisServiceServicer:
@@ -199,6 +204,14 @@ class AnalysisServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetPage(self, request, context):
+        """Gives a page as a picture for people to look at, upright, made from whatever reached the service.
+        FAILED_PRECONDITION if no picture of the whole page is here: RequestPart asks the device for one.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AnalysisServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -266,6 +279,11 @@ def add_AnalysisServiceServicer_to_server(servicer, server):
                     servicer.GetPart,
                     request_deserializer=docferry_dot_v1_dot_analysis__service__pb2.GetPartRequest.FromString,
                     response_serializer=docferry_dot_v1_dot_analysis__service__pb2.GetPartResponse.SerializeToString,
+            ),
+            'GetPage': grpc.unary_stream_rpc_method_handler(
+                    servicer.GetPage,
+                    request_deserializer=docferry_dot_v1_dot_analysis__service__pb2.GetPageRequest.FromString,
+                    response_serializer=docferry_dot_v1_dot_analysis__service__pb2.GetPageResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -620,6 +638,33 @@ class AnalysisService:
             '/docferry.v1.AnalysisService/GetPart',
             docferry_dot_v1_dot_analysis__service__pb2.GetPartRequest.SerializeToString,
             docferry_dot_v1_dot_analysis__service__pb2.GetPartResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetPage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/docferry.v1.AnalysisService/GetPage',
+            docferry_dot_v1_dot_analysis__service__pb2.GetPageRequest.SerializeToString,
+            docferry_dot_v1_dot_analysis__service__pb2.GetPageResponse.FromString,
             options,
             channel_credentials,
             insecure,

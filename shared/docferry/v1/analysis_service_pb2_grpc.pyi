@@ -63,6 +63,10 @@ class AnalysisServiceStub:
     """
     GetPart: _grpc.UnaryStreamMultiCallable[_analysis_service_pb2.GetPartRequest, _analysis_service_pb2.GetPartResponse]
     """Gives the bytes of a part that is here."""
+    GetPage: _grpc.UnaryStreamMultiCallable[_analysis_service_pb2.GetPageRequest, _analysis_service_pb2.GetPageResponse]
+    """Gives a page as a picture for people to look at, upright, made from whatever reached the service.
+    FAILED_PRECONDITION if no picture of the whole page is here: RequestPart asks the device for one.
+    """
 
 @_typing.type_check_only
 class AnalysisServiceAsyncStub(AnalysisServiceStub):
@@ -99,6 +103,10 @@ class AnalysisServiceAsyncStub(AnalysisServiceStub):
     """
     GetPart: _aio.UnaryStreamMultiCallable[_analysis_service_pb2.GetPartRequest, _analysis_service_pb2.GetPartResponse]  # type: ignore[assignment]
     """Gives the bytes of a part that is here."""
+    GetPage: _aio.UnaryStreamMultiCallable[_analysis_service_pb2.GetPageRequest, _analysis_service_pb2.GetPageResponse]  # type: ignore[assignment]
+    """Gives a page as a picture for people to look at, upright, made from whatever reached the service.
+    FAILED_PRECONDITION if no picture of the whole page is here: RequestPart asks the device for one.
+    """
 
 class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
     """Takes envelopes in and gives analyses out. Every error is a google.rpc.Status with an ErrorInfo."""
@@ -210,5 +218,15 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_analysis_service_pb2.GetPartResponse], _abc.AsyncIterator[_analysis_service_pb2.GetPartResponse]]:
         """Gives the bytes of a part that is here."""
+
+    @_abc_1.abstractmethod
+    def GetPage(
+        self,
+        request: _analysis_service_pb2.GetPageRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_analysis_service_pb2.GetPageResponse], _abc.AsyncIterator[_analysis_service_pb2.GetPageResponse]]:
+        """Gives a page as a picture for people to look at, upright, made from whatever reached the service.
+        FAILED_PRECONDITION if no picture of the whole page is here: RequestPart asks the device for one.
+        """
 
 def add_AnalysisServiceServicer_to_server(servicer: AnalysisServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

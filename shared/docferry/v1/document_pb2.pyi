@@ -180,6 +180,32 @@ class Line(_message.Message):
 Global___Line: _TypeAlias = Line  # noqa: Y015
 
 @_typing.final
+class Mark(_message.Message):
+    """Something to know of how a region was read."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CODE_FIELD_NUMBER: _builtins.int
+    DETAIL_FIELD_NUMBER: _builtins.int
+    code: _builtins.str
+    """UPPER_SNAKE_CASE: "CUT", "LOOP", "MALFORMED", "DISAGREEMENT", ..."""
+    detail: _builtins.str
+    """In plain words; of a disagreement, who read what instead."""
+    def __init__(
+        self,
+        *,
+        code: _builtins.str = ...,
+        detail: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "detail", b"detail"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Mark: _TypeAlias = Mark  # noqa: Y015
+
+@_typing.final
 class Region(_message.Message):
     """One block of a page's layout with the lines that lie in it."""
 
@@ -195,6 +221,7 @@ class Region(_message.Message):
     HTML_FIELD_NUMBER: _builtins.int
     LATEX_FIELD_NUMBER: _builtins.int
     PROVENANCE_FIELD_NUMBER: _builtins.int
+    MARKS_FIELD_NUMBER: _builtins.int
     region_id: _builtins.str
     """Unique within the page, e.g. "r1"."""
     type: Global___RegionType.ValueType
@@ -219,6 +246,10 @@ class Region(_message.Message):
     def lines(self) -> _containers.RepeatedCompositeFieldContainer[Global___Line]:
         """The lines, in reading order."""
 
+    @_builtins.property
+    def marks(self) -> _containers.RepeatedCompositeFieldContainer[Global___Mark]:
+        """What to know of how it was read: an answer of a model that broke off, another reader who disagrees."""
+
     def __init__(
         self,
         *,
@@ -232,10 +263,11 @@ class Region(_message.Message):
         html: _builtins.str | None = ...,
         latex: _builtins.str | None = ...,
         provenance: _builtins.str = ...,
+        marks: _abc.Iterable[Global___Mark] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "_html", b"_html", "_latex", b"_latex", "box", b"box", "confidence", b"confidence", "html", b"html", "latex", b"latex"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "_html", b"_html", "_latex", b"_latex", "box", b"box", "confidence", b"confidence", "html", b"html", "latex", b"latex", "lines", b"lines", "order", b"order", "provenance", b"provenance", "region_id", b"region_id", "score", b"score", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "_html", b"_html", "_latex", b"_latex", "box", b"box", "confidence", b"confidence", "html", b"html", "latex", b"latex", "lines", b"lines", "marks", b"marks", "order", b"order", "provenance", b"provenance", "region_id", b"region_id", "score", b"score", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__confidence: _TypeAlias = _typing.Literal["confidence"]  # noqa: Y015
     _WhichOneofArgType__confidence: _TypeAlias = _typing.Literal["_confidence", b"_confidence"]  # noqa: Y015

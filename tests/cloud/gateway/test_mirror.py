@@ -10,7 +10,7 @@ import httpx
 import pytest
 from google.protobuf import json_format
 
-from docferry.v1 import analysis_service_pb2, subscription_service_pb2
+from docferry.v1 import analysis_service_pb2, claim_service_pb2, operator_service_pb2, subscription_service_pb2
 from docferry.v1 import analysis_service_pb2 as pb
 from docferry_cloud.access.keys import Keys
 from docferry_cloud.access.rules import Scope
@@ -38,6 +38,8 @@ async def finished(http, make_envelope):
 async def test_every_rpc_has_a_route():
     services = [
         analysis_service_pb2.DESCRIPTOR.services_by_name["AnalysisService"],
+        operator_service_pb2.DESCRIPTOR.services_by_name["OperatorService"],
+        claim_service_pb2.DESCRIPTOR.services_by_name["ClaimService"],
         subscription_service_pb2.DESCRIPTOR.services_by_name["SubscriptionService"],
     ]
     there = {f"{service.name}.{method.name}" for service in services for method in service.methods}
@@ -200,7 +202,7 @@ async def test_a_schema_goes_in_and_comes_back_as_plain_json(http, make_envelope
 
 def requests_of(route, analysis_id):
     """A well-formed request of every route, about somebody's analysis."""
-    path = route.path.replace("{analysis_id}", analysis_id)
+    path = route.path.replace("{analysis_id}", analysis_id).replace("{page}", "0")
     path = re.sub(r"{(\w+)}", lambda _: str(uuid.uuid4()), path)
     body = {
         "AnalysisService.Ask": {"question": "What is the total?"},
