@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from docferry.block_order import in_reading_order
 from docferry.document import Box, Line, Page, Polygon, Quality, Region, RegionType
 from docferry.rectangles import area, around, in_pixels, in_shares, overlap_area, spans
+from docferry.text_columns import runs_in_columns, text_columns
 
 _HELD = 0.5
 """A box holds a line when it covers at least this share of it."""
@@ -30,6 +31,9 @@ _COVERED = 0.7
 
 _TEXT_FIGURE = 0.15
 """A figure whose lines cover at least this share of it is running text."""
+
+_TEXT_TABLE = 0.4
+"""A table of at least this share of the page whose lines run in long columns is a page of a newspaper."""
 
 _STRONG = 0.85
 """On a page with such a figure the network is out of its depth, and only boxes scored this high are believed."""
@@ -164,10 +168,12 @@ def _without_text_figures(
     layout: tuple[LayoutBox, ...], marks: Sequence[_Mark], width: int, height: int
 ) -> tuple[LayoutBox, ...]:
     def is_text(box: LayoutBox) -> bool:
-        if box.type is not RegionType.IMAGE:
+        if box.type not in {RegionType.IMAGE, RegionType.TABLE}:
             return False
         figure = in_pixels(box.box, width, height)
         inside = [mark.box for mark in marks if overlap_area(mark.box, figure) >= _HELD * max(area(mark.box), 1e-9)]
+        if box.type is RegionType.TABLE:
+            return area(box.box) >= _TEXT_TABLE and runs_in_columns(inside)
         return len(inside) >= 4 and sum(map(area, inside)) >= _TEXT_FIGURE * area(figure)
 
     rest = tuple(box for box in layout if not is_text(box))
@@ -270,15 +276,18 @@ def _gathered(indices: Sequence[int], marks: Sequence[_Mark], obstacles: Sequenc
     """
     groups = [[index] for index in indices if marks[index].vertical]
     across = [index for index in indices if not marks[index].vertical]
-    for stack in _stacks(_row_lists(across, marks), marks, obstacles):
-        flat = [index for row in stack for index in row]
-        for column in _columns(flat, marks):
-            if len(column) == len(flat):
-                groups.append(flat)
-            else:
-                groups += [
-                    [i for row in part for i in row] for part in _stacks(_row_lists(column, marks), marks, obstacles)
-                ]
+    for part in text_columns([marks[index].box for index in across]):
+        inside = [across[place] for place in part]
+        for stack in _stacks(_row_lists(inside, marks), marks, obstacles):
+            flat = [index for row in stack for index in row]
+            for column in _columns(flat, marks):
+                if len(column) == len(flat):
+                    groups.append(flat)
+                else:
+                    groups += [
+                        [i for row in piece for i in row]
+                        for piece in _stacks(_row_lists(column, marks), marks, obstacles)
+                    ]
     return groups
 
 
