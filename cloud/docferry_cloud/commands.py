@@ -101,8 +101,10 @@ def _prepared(config: Path | None, *, json: bool) -> tuple[CloudSettings, Callab
 
     def engine() -> Engine:
         from docferry_cloud.pipeline import PipelineEngine
+        from docferry_cloud.vlm.engine import with_full_model
 
-        loaded = PipelineEngine.load(default_store(), settings.workers * settings.threads)
+        fast = PipelineEngine.load(default_store(), settings.workers * settings.threads)
+        loaded = with_full_model(fast, settings.vlm)
         say("ready", engine=loaded.name)
         return loaded
 

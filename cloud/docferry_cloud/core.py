@@ -12,6 +12,7 @@ from docferry_cloud import webhook_format
 from docferry_cloud.blob_list import BlobList
 from docferry_cloud.blobs import Blobs, open_blobs
 from docferry_cloud.database import Database
+from docferry_cloud.deepen_list import DeepenList
 from docferry_cloud.event_log import EventLog
 from docferry_cloud.metrics import cloud_metrics
 from docferry_cloud.retention import Retention
@@ -36,6 +37,7 @@ class Times:
         drain: How long calls in progress may take at shutdown, and how long running work.
         health: Between two looks at database and workers.
         progress: Between two events of how far a document has come, at least.
+        deep_retry: Before the full model is asked again for an answer that it owed.
         webhook_waits: Waits after the first, second, ... failed attempt.
     """
 
@@ -46,6 +48,7 @@ class Times:
     drain: float = 10.0
     health: float = 2.0
     progress: float = 1.0
+    deep_retry: float = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,7 @@ class Core:
     retention: Retention
     wants: WantList
     work: WorkList
+    deepenings: DeepenList
     metrics: Metrics
     traces: Traces | None
 
@@ -101,6 +105,7 @@ def make_core(settings: CloudSettings) -> Core:
         retention=Retention(database, log, settings.retention_days),
         wants=WantList(database, log, request_s=settings.request_s),
         work=WorkList(database, log, owner),
+        deepenings=DeepenList(database, log, owner),
         metrics=cloud_metrics(database),
         traces=open_traces(settings.tracing_endpoint, "docferry-cloud"),
     )
