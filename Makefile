@@ -6,11 +6,12 @@ STAMP     := $(VENV)/.installed
 MODELS    := $(VENV)/.models
 SYSTEM    := $(VENV)/.system
 NODE      := proto/node_modules/.bin/buf
+AXE       := tests/browser/node_modules/.package-lock.json
 RAPIDOCR  := .venv-rapidocr/.installed
 BASE      ?= python3.11
 JOBS      ?= 2
 
-.PHONY: help docs rapidocr demo test test-long lint format proto bench setup clean wheels-arm64 test-arm64 test-systemd samples
+.PHONY: help docs rapidocr demo test test-long lint format proto bench setup clean wheels-arm64 test-arm64 test-systemd samples screens
 
 help:  ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -18,10 +19,10 @@ help:  ## Show this list.
 demo: $(STAMP) $(MODELS)  ## Run the main job on sample photos; FILES="a.jpg b.jpg" on yours, KEEP=1 keeps serving.
 	@$(VENV)/bin/docferry demo $(FILES) $(if $(KEEP),--keep)
 
-test: $(STAMP) $(MODELS) $(NODE) $(SYSTEM)  ## Run all tests that take seconds.
+test: $(STAMP) $(MODELS) $(NODE) $(AXE) $(SYSTEM)  ## Run all tests that take seconds.
 	@$(PYTHON) -m pytest -n $(JOBS) --dist loadgroup -m "not long" $(ARGS)
 
-test-long: $(STAMP) $(MODELS) $(NODE) $(SYSTEM)  ## Run the tests that take minutes.
+test-long: $(STAMP) $(MODELS) $(NODE) $(AXE) $(SYSTEM)  ## Run the tests that take minutes.
 	@$(PYTHON) -m pytest -n $(JOBS) --dist loadgroup -m long $(ARGS)
 
 test-arm64: $(STAMP)  ## Install and run the edge on an emulated arm64 Debian without network (minutes; as root).
@@ -57,13 +58,17 @@ bench: $(STAMP) $(MODELS) $(RAPIDOCR)  ## Measure on documents of your own: make
 samples: $(STAMP) $(SYSTEM)  ## Make the demo's samples again.
 	@$(PYTHON) -m benchmarks.generator.samples
 
+screens: $(STAMP) $(MODELS) $(NODE) $(AXE) $(SYSTEM)  ## Test the pages in a browser and keep a picture of each in build/screens.
+	@$(PYTHON) -m pytest -n $(JOBS) --dist loadgroup tests/browser --screens build/screens $(ARGS)
+	@ls build/screens
+
 wheels-arm64: $(STAMP)  ## Check that the edge installs on a Raspberry Pi from wheels alone (3.11 and 3.13).
 	@deploy/check_arm64_wheels.sh
 
-setup: $(STAMP) $(MODELS) $(NODE) $(SYSTEM)  ## Set everything up without running anything.
+setup: $(STAMP) $(MODELS) $(NODE) $(AXE) $(SYSTEM)  ## Set everything up without running anything.
 
 clean:  ## Remove everything that was set up.
-	@rm -rf $(VENV) .venv-rapidocr proto/node_modules
+	@rm -rf $(VENV) .venv-rapidocr proto/node_modules tests/browser/node_modules build
 
 $(VENV)/bin/python:
 	@echo "setup: virtual environment in $(VENV)"
@@ -84,8 +89,13 @@ $(NODE): proto/package-lock.json
 	@cd proto && npm ci --silent --no-audit --no-fund
 	@touch $@
 
-# Fonts for the document generator and systemd-analyze for the units: Debian packages, since no registry has them.
-$(SYSTEM): benchmarks/generator/apt-packages.txt deploy/apt-packages.txt | $(STAMP)
+$(AXE): tests/browser/package-lock.json
+	@echo "setup: axe-core"
+	@cd tests/browser && npm ci --silent --no-audit --no-fund
+	@touch $@
+
+# Fonts for the document generator, systemd-analyze for the units, a browser for the pages: no registry has them.
+$(SYSTEM): benchmarks/generator/apt-packages.txt deploy/apt-packages.txt tests/browser/apt-packages.txt | $(STAMP)
 	@deploy/install_debian_packages.sh $^
 	@touch $@
 

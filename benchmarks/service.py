@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--data", help="not needed: documents are made up")
     parser.add_argument("--json", type=Path, help="write the last line there too")
     arguments = parser.parse_args()
-    with _store(arguments.store) as (folder, database):
+    with store_of(arguments.store) as (folder, database):
         if arguments.chaos:
             result = asyncio.run(chaos(folder, database, arguments.documents, arguments.engine_ms, arguments.seed))
         else:
@@ -187,7 +187,8 @@ async def _clients(running: Fleet, tally: Tally) -> AsyncIterator[Clients]:
 
 
 @contextmanager
-def _store(kind: str) -> Iterator[tuple[Path, str]]:
+def store_of(kind: str) -> Iterator[tuple[Path, str]]:
+    """An empty store: a folder, and the URL of a PostgreSQL if it is to be one."""
     with tempfile.TemporaryDirectory(prefix="docferry-service-") as folder:
         if kind == "sqlite":
             yield Path(folder), ""

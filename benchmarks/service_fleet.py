@@ -36,6 +36,7 @@ class Fleet:
     Attributes:
         database: A PostgreSQL URL, or empty for SQLite in `folder`.
         workers: Documents at once in each process that works.
+        tokens: Tenants, each of which calls with its name as its token; none: the service is open.
         quick: Whether dead processes are noticed in 2 s and not in 10.
     """
 
@@ -44,6 +45,7 @@ class Fleet:
     engine_ms: float
     workers: int
     quick: bool
+    tokens: Sequence[str] = ()
     members: list[Member] = field(default_factory=list)
 
     @property
@@ -51,12 +53,17 @@ class Fleet:
         """Where the front ends listen."""
         return tuple(f"127.0.0.1:{member.port}" for member in self.members if member.role != "worker")
 
+    def pid(self, number: int) -> int:
+        """The process id of a member."""
+        process = self.members[number].process
+        return 0 if process is None else process.pid
+
     def cpu_s(self) -> float:
         """Processor time that the service's own processes have used; a database server's is not among it."""
         ticks = 0
         for member in self.members:
-            if member.process is not None:
-                fields = Path(f"/proc/{member.process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+            for pid in _family(member):
+                fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
                 ticks += int(fields[11]) + int(fields[12])
         return ticks / os.sysconf("SC_CLK_TCK")
 
@@ -80,6 +87,7 @@ class Fleet:
             "engine_ms": self.engine_ms,
             "workers": self.workers,
             "quick": self.quick,
+            "tokens": list(self.tokens),
         }
         # What it has to say stays beside the store, for whoever looks for the reason of a loss.
         with (self.folder / f"{self.members.index(member)}.log").open("ab") as log:
@@ -98,10 +106,11 @@ class Fleet:
         return bool(line)
 
     async def kill(self, member: Member) -> None:
-        """End a process as a power cut would."""
-        if member.process is not None:
+        """End a process, and the worker process that it has, as a power cut would."""
+        for pid in _family(member):
             with contextlib.suppress(ProcessLookupError):
-                member.process.kill()
+                os.kill(pid, signal.SIGKILL)
+        if member.process is not None:
             await member.process.wait()
 
     async def rampage(self, luck: random.Random, seconds: float, pause: float) -> int:
@@ -127,13 +136,14 @@ async def fleet(
     engine_ms: float = 0.0,
     workers: int = 2,
     quick: bool = False,
+    tokens: Sequence[str] = (),
 ) -> AsyncIterator[Fleet]:
     """A fleet that is up; ended in order afterwards.
 
     Args:
         roles: `all`, `front` or `worker`, one for each process.
     """
-    made = Fleet(folder, database, engine_ms, workers, quick)
+    made = Fleet(folder, database, engine_ms, workers, quick, tokens)
     for number, role in enumerate(roles):
         # On SQLite they share the folder; on PostgreSQL each has one of its own, as on machines of their own.
         place = folder / str(number) if database else folder
@@ -153,6 +163,15 @@ async def fleet(
                         await member.process.wait()
                 except TimeoutError:
                     await made.kill(member)
+
+
+def _family(member: Member) -> list[int]:
+    """The ids of a member's process, while it runs, and of those that it has started."""
+    if member.process is None or member.process.returncode is not None:
+        return []
+    pid = member.process.pid
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    return [pid, *map(int, children)]
 
 
 def _free_port() -> int:

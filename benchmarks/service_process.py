@@ -1,12 +1,14 @@
 """One process of the service with a stub for an engine: `python -m benchmarks.service_process JSON`.
 
-The JSON object: folder, database, port, role (`all`, `front`, `worker`), engine_ms, workers, quick. Prints its address,
-or `working`, once it takes calls or work up.
+The JSON object: folder, database, port, role (`all`, `front`, `worker`), engine_ms, workers, quick, tokens (tenants
+whose token is their name). Prints its address, or `working`, once it takes calls or work up. `all` has a worker process
+of its own, as `docferry cloud serve` does.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import logging
 import sys
@@ -17,8 +19,10 @@ from typing import Any
 from docferry.document import Line, Page, Region, RegionType
 from docferry_cloud.core import Times
 from docferry_cloud.engine import Cancelled, Effort, PageInput, Task, check
+from docferry_cloud.parent_link import ParentLink
 from docferry_cloud.server import serve
 from docferry_cloud.settings import CloudSettings
+from docferry_cloud.settings_rows import Token
 from docferry_cloud.sweeper import SweepTimes
 from docferry_cloud.worker import work
 
@@ -59,18 +63,21 @@ def main() -> None:
         workers=0 if role == "front" else told["workers"],
         patience_s=0.0,
         remember=False,
+        tokens=tuple(Token(hashlib.sha256(name.encode()).digest(), name, "kiosk") for name in told["tokens"]),
         allow_private=True,
     )
     # The service's own rhythm, unless a test has less time than a sweeper.
     times = Times(sweep=SweepTimes(sweep=0.2, lease=2.0, look_after=1.0), health=0.2) if told["quick"] else Times()
     if role == "worker":
-        asyncio.run(work(settings, engine_factory=lambda: _engine(told), ready=lambda: _say("working"), times=times))
+        parent = ParentLink(int(sys.argv[3])) if sys.argv[2:] else None
+        engine = StampEngine(told["engine_ms"])
+        asyncio.run(
+            work(settings, engine_factory=lambda: engine, ready=lambda: _say("working"), times=times, parent=parent)
+        )
     else:
-        asyncio.run(serve(settings, engine_factory=lambda: _engine(told), ready=_say, times=times))
-
-
-def _engine(told: dict[str, Any]) -> StampEngine:
-    return StampEngine(told["engine_ms"])
+        own = json.dumps(told | {"role": "worker"})
+        command = (sys.executable, "-m", "benchmarks.service_process", own)
+        asyncio.run(serve(settings, worker_command=command, ready=_say, times=times))
 
 
 def _say(text: str) -> None:

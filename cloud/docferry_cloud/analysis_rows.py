@@ -5,6 +5,7 @@ Every change of state appends its event in the same transaction. Functions here 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -55,9 +56,16 @@ _PARTS = (
     .where(parts.c.analysis_id == sa.bindparam("analysis_id"))
     .order_by(parts.c.position)
 )
-_HEADS = (
-    sa.select(versions.c.version, versions.c.engine, versions.c.create_time, sa.literal(b"").label("interpretation"))
-    .where(versions.c.analysis_id == sa.bindparam("analysis_id"))
+_SEVERAL_PARTS = (
+    sa.select(
+        parts.c.analysis_id, parts.c.part_id, parts.c.announcement, parts.c.size, parts.c.sha256, parts.c.received
+    )
+    .where(parts.c.analysis_id.in_(sa.bindparam("of", expanding=True)))
+    .order_by(parts.c.position)
+)
+_SEVERAL_HEADS = (
+    sa.select(versions.c.analysis_id, versions.c.version, versions.c.engine, versions.c.create_time)
+    .where(versions.c.analysis_id.in_(sa.bindparam("of", expanding=True)))
     .order_by(versions.c.version)
 )
 _LENGTH = sa.func.length(versions.c.interpretation)
@@ -164,10 +172,24 @@ def part_rows(connection: sa.Connection, analysis_id: str) -> tuple[PartRow, ...
     return tuple(PartRow(**row) for row in connection.execute(_PARTS, {"analysis_id": analysis_id}).mappings())
 
 
-def whole(connection: sa.Connection, row: AnalysisRow, *, content: bool = True, version: int = 0) -> AnalysisRow:
+def heads(
+    connection: sa.Connection, analysis_ids: Sequence[str]
+) -> tuple[dict[str, tuple[PartRow, ...]], dict[str, tuple[VersionRow, ...]]]:
+    """Parts and versions of several analyses by their ids, versions without content."""
+    found: dict[str, tuple[PartRow, ...]] = {}
+    told: dict[str, tuple[VersionRow, ...]] = {}
+    these = {"of": list(analysis_ids)}
+    for name, *values in connection.execute(_SEVERAL_PARTS, these):
+        found[name] = (*found.get(name, ()), PartRow(*values))
+    for name, number, engine, created in connection.execute(_SEVERAL_HEADS, these):
+        told[name] = (*told.get(name, ()), VersionRow(number, engine, created, b""))
+    return found, told
+
+
+def whole(connection: sa.Connection, row: AnalysisRow, *, version: int = 0) -> AnalysisRow:
     """An analysis with its parts, wants and versions, or with one version alone.
 
-    Without `content` versions are heads; with it the newest that go into one answer together have theirs.
+    The newest versions that go into one answer together have their content.
 
     Raises:
         NotFound: It has no such version.
@@ -182,7 +204,7 @@ def whole(connection: sa.Connection, row: AnalysisRow, *, content: bool = True, 
                 analysis_id=row.analysis_id,
             )
     else:
-        found = connection.execute(_VERSIONS if content else _HEADS, this).mappings().all()
+        found = connection.execute(_VERSIONS, this).mappings().all()
     return replace(
         row,
         parts=part_rows(connection, row.analysis_id),

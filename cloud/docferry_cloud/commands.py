@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -39,31 +38,63 @@ def serve(
     """Take envelopes in, interpret them and publish what was found, until SIGTERM or Ctrl-C."""
     from docferry_cloud.server import serve as run
 
-    settings, say, engine = _prepared(config, json=json)
+    settings, say = _prepared(config, json=json)
+    own = () if config is None else ("--config", str(config))
+    worker_command = (sys.executable, "-m", "docferry.cli", "cloud", "worker", *own)
 
     def ready(address: str, **more: str) -> None:
         say("listening", address=address, **more)
 
-    asyncio.run(run(settings, engine_factory=engine, ready=ready))
+    def working(engine: str) -> None:
+        say("ready", engine=engine)
+
+    asyncio.run(run(settings, worker_command=worker_command, ready=ready, working=working))
 
 
 @cloud_app.command("worker")
 def worker(
     config: Annotated[Path | None, typer.Option("--config", help="The TOML file of the front ends.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Say readiness as JSON Lines.")] = False,
+    attached: Annotated[int, typer.Option("--attached", hidden=True, help="Socket of the front end above.")] = -1,
 ) -> None:
     """Interpret what the front ends of the same database take in, until SIGTERM or Ctrl-C; listens on no port."""
-    from docferry.errors import ConfigurationError
-    from docferry_cloud.worker import work
+    from docferry.errors import ConfigurationError, DocferryError
+    from docferry_cloud.parent_link import ParentLink
+    from docferry_cloud.worker import begin_anew, work
 
-    settings, say, engine = _prepared(config, json=json)
+    settings, say = _prepared(config, json=json)
     if not settings.workers:
         raise ConfigurationError(
             "engine.workers is 0: this worker would do nothing", remedy="set it to 1 or more", setting="engine.workers"
         )
-    if asyncio.run(work(settings, engine_factory=engine, ready=lambda: say("working"))):
-        # The same process to whoever watches it, and none of its memory.
-        os.execv(sys.executable, sys.orig_argv)  # noqa: S606 - the command that started us, word for word
+    parent = ParentLink(attached)
+
+    def engine() -> Engine:
+        from docferry.model_store import default_store
+        from docferry.vision.memory import bound_memory
+        from docferry_cloud.pipeline import PipelineEngine
+        from docferry_cloud.vlm.engine import with_full_model
+
+        # A long document would else grow every network's buffers to its largest page's, one beside the other.
+        bound_memory()
+        fast = PipelineEngine.load(default_store(), settings.workers * settings.threads)
+        loaded = with_full_model(fast, settings.vlm)
+        if not parent.attached:
+            say("ready", engine=loaded.name)
+        return loaded
+
+    def ready() -> None:
+        if not parent.attached:
+            say("working")
+
+    try:
+        outgrown = asyncio.run(work(settings, engine_factory=engine, ready=ready, parent=parent))
+    except DocferryError:
+        if not parent.attached:
+            raise
+        raise typer.Exit(1) from None  # the front end says why
+    if outgrown:
+        begin_anew()
 
 
 @cloud_app.command("doctor")
@@ -84,10 +115,9 @@ cloud_app.add_typer(keys_app, name="keys")
 cloud_app.command("audit")(audit)
 
 
-def _prepared(config: Path | None, *, json: bool) -> tuple[CloudSettings, Callable[..., None], Callable[[], Engine]]:
-    """The settings, how to say something, and the engine's factory."""
+def _prepared(config: Path | None, *, json: bool) -> tuple[CloudSettings, Callable[..., None]]:
+    """The settings, and how to say something."""
     from docferry import logs
-    from docferry.model_store import default_store
     from docferry_cloud.settings import SETTINGS, cloud_settings
 
     settings = cloud_settings(load(SETTINGS, config))
@@ -99,13 +129,4 @@ def _prepared(config: Path | None, *, json: bool) -> tuple[CloudSettings, Callab
         else:
             typer.echo(" ".join([status, *values.values()]))
 
-    def engine() -> Engine:
-        from docferry_cloud.pipeline import PipelineEngine
-        from docferry_cloud.vlm.engine import with_full_model
-
-        fast = PipelineEngine.load(default_store(), settings.workers * settings.threads)
-        loaded = with_full_model(fast, settings.vlm)
-        say("ready", engine=loaded.name)
-        return loaded
-
-    return settings, say, engine
+    return settings, say

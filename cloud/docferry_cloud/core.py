@@ -36,6 +36,7 @@ class Times:
     Attributes:
         drain: How long calls in progress may take at shutdown, and how long running work.
         health: Between two looks at database and workers.
+        hang: After this long without its lease a worker process is taken for hung.
         progress: Between two events of how far a document has come, at least.
         deep_retry: Before the full model is asked again for an answer that it owed.
         webhook_waits: Waits after the first, second, ... failed attempt.
@@ -47,6 +48,7 @@ class Times:
     webhook_waits: tuple[float, ...] = webhook_format.RETRY_SECONDS
     drain: float = 10.0
     health: float = 2.0
+    hang: float = 30.0
     progress: float = 1.0
     deep_retry: float = 5.0
 

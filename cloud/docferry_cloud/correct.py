@@ -15,8 +15,10 @@ from docferry.tables import from_html, put_right, to_html
 from docferry.v1 import analysis_pb2
 from docferry.v1 import analysis_service_pb2 as pb
 from docferry.wire import document_from_proto, document_to_proto, field_from_proto
+from docferry_cloud import digest_rows
 from docferry_cloud.analysis_rows import add_version, own
 from docferry_cloud.database import Clock, Database
+from docferry_cloud.digest import digest
 from docferry_cloud.event_log import EventLog, Happening
 from docferry_cloud.interpret import summarise
 from docferry_cloud.rows import NewVersion
@@ -124,7 +126,9 @@ class Corrections:
             this = (versions.c.analysis_id == analysis_id, versions.c.version == row.version)
             stored = connection.execute(sa.select(versions.c.interpretation).where(*this)).scalar_one()
             now, number = self._clock(), row.version + 1
-            add_version(connection, analysis_id, number, NewVersion(PERSON, _interpretation(stored, change)), now)
+            made = _interpretation(stored, change)
+            add_version(connection, analysis_id, number, NewVersion(PERSON, made), now)
+            digest_rows.keep(connection, analysis_id, digest(made))
             update = analyses.update().where(analyses.c.analysis_id == analysis_id)
             connection.execute(update.values(version=number, update_time=now))
             kind = EventType.VERSION_ADDED

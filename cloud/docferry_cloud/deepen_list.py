@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from docferry_cloud import digest_rows
 from docferry_cloud.analysis_rows import COLUMNS, MICROSECONDS, add_version, first
 from docferry_cloud.database import Clock, Database
+from docferry_cloud.digest import digest
 from docferry_cloud.event_log import EventLog, Happening
 from docferry_cloud.rows import NewVersion
 from docferry_cloud.schema import EventType, State, analyses, deepenings, versions, workers
@@ -102,6 +104,7 @@ class DeepenList:
 
     def finish(self, claim: DeepClaim, version: NewVersion, content_key: bytes | None) -> bool:
         """Add the version and its event, if nothing was added since the claim."""
+        of = digest(version.interpretation)
         with self._database.write() as connection:
             row = first(connection, sa.select(*COLUMNS).where(analyses.c.analysis_id == claim.analysis_id))
             connection.execute(deepenings.delete().where(self._ours(claim.analysis_id)))
@@ -109,6 +112,7 @@ class DeepenList:
                 return False
             now, number = self._clock(), row.version + 1
             add_version(connection, claim.analysis_id, number, version, now)
+            digest_rows.keep(connection, claim.analysis_id, of)
             change = analyses.update().where(analyses.c.analysis_id == claim.analysis_id)
             connection.execute(change.values(version=number, update_time=now, content_key=content_key))
             told = Happening(EventType.VERSION_ADDED, row.tenant, claim.analysis_id, row.document_id, row.state, number)

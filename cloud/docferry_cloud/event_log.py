@@ -57,6 +57,14 @@ class EventRow:
     create_time: int
 
 
+@dataclass(frozen=True, slots=True)
+class TenantEvent:
+    """An event and whose it is."""
+
+    tenant: str
+    row: EventRow
+
+
 class EventLog:
     """Appends and reads events."""
 
@@ -162,6 +170,13 @@ class EventLog:
         with self._database.read() as connection:
             rows = connection.execute(query.order_by(events.c.sequence).limit(limit)).mappings()
             return [EventRow(**row) for row in rows]
+
+    def newest(self, after: int, upto: int, limit: int) -> list[TenantEvent]:
+        """All tenants' events with `after < sequence <= upto`, oldest first; of more than `limit` only the newest."""
+        query = sa.select(events).where(events.c.sequence > after, events.c.sequence <= upto)
+        with self._database.read() as connection:
+            rows = connection.execute(query.order_by(events.c.sequence.desc()).limit(limit)).mappings().all()
+        return [TenantEvent(row["tenant"], EventRow(**{k: row[k] for k in row if k != "tenant"})) for row in rows][::-1]
 
     def purge(self, before: int) -> None:
         """Drop the events stored before a time (microseconds) and remember up to where."""

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from docferry.errors import InputError
-from docferry.v1 import analysis_pb2
+from docferry.v1 import analysis_pb2, envelope_pb2
 from docferry.v1 import analysis_service_pb2 as pb
-from docferry_cloud.analysis_rows import COLUMNS, MICROSECONDS, whole
+from docferry_cloud import wanted as want_rows
+from docferry_cloud.analysis_rows import COLUMNS, MICROSECONDS, heads
 from docferry_cloud.database import Database
-from docferry_cloud.rows import AnalysisRow
-from docferry_cloud.schema import State, analyses
+from docferry_cloud.digest import folded
+from docferry_cloud.rows import AnalysisRow, DigestRow
+from docferry_cloud.schema import State, analyses, digests
 
 _STATES: Mapping[int, State] = {analysis_pb2.Analysis.State.Value(f"STATE_{state.value}"): state for state in State}
+_ORDER = pb.AnalysisServiceListRequest.Order
+_LONGEST_QUERY = 200
+_DIGEST = tuple(digests.c[name] for name in DigestRow.__dataclass_fields__)
+_EVERYTHING = sa.select(*COLUMNS, *(column.label(f"digest_{column.name}") for column in _DIGEST)).join_from(
+    analyses, digests, digests.c.analysis_id == analyses.c.analysis_id
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +34,7 @@ class Listing:
 
     Attributes:
         created_from, created_before: The first time that counts, and the first that does not any more.
+        words: Each must stand in what a search looks at; folded.
         name: Tells one listing from another, so that a page token of one is not taken for another's.
     """
 
@@ -34,6 +43,10 @@ class Listing:
     created_from: int | None = None
     created_before: int | None = None
     oldest_first: bool = False
+    doubt_first: bool = False
+    words: tuple[str, ...] = ()
+    routes: frozenset[int] = frozenset()
+    device: str = ""
     name: str = ""
 
 
@@ -41,13 +54,20 @@ def listing(request: pb.AnalysisServiceListRequest) -> Listing:
     """What a request asks for.
 
     Raises:
-        InputError: There is no such state or order.
+        InputError: There is no such state, route or order, or the query is too long.
     """
     unknown = [number for number in request.states if number not in _STATES]
     if unknown:
         raise InputError(f"states holds {unknown[0]}", remedy="name states of Analysis.State", field="states")
-    if request.order not in pb.AnalysisServiceListRequest.Order.values():
+    if request.order not in _ORDER.values():
         raise InputError(f"order is {request.order}", remedy="leave it out for the newest first", field="order")
+    strange = [number for number in request.routes if number not in envelope_pb2.RouteDecision.values()]
+    if strange:
+        raise InputError(f"routes holds {strange[0]}", remedy="name values of RouteDecision", field="routes")
+    if len(request.query) > _LONGEST_QUERY:
+        raise InputError(
+            f"the query has {len(request.query)} characters", remedy=f"give at most {_LONGEST_QUERY}", field="query"
+        )
     same = pb.AnalysisServiceListRequest()
     same.CopyFrom(request)
     same.ClearField("page_size")
@@ -57,7 +77,11 @@ def listing(request: pb.AnalysisServiceListRequest) -> Listing:
         document_id=request.document_id,
         created_from=_micros(request.created_from) if request.HasField("created_from") else None,
         created_before=_micros(request.created_before) if request.HasField("created_before") else None,
-        oldest_first=request.order == pb.AnalysisServiceListRequest.ORDER_OLDEST_FIRST,
+        oldest_first=request.order == _ORDER.Value("ORDER_OLDEST_FIRST"),
+        doubt_first=request.order == _ORDER.Value("ORDER_DOUBT_FIRST"),
+        words=tuple(folded(request.query).split()),
+        routes=frozenset(request.routes),
+        device=request.device,
         name=hashlib.sha256(same.SerializeToString(deterministic=True)).hexdigest()[:8],
     )
 
@@ -65,24 +89,67 @@ def listing(request: pb.AnalysisServiceListRequest) -> Listing:
 def page(
     database: Database, tenant: str, wanted: Listing, limit: int, after: tuple[int, str] | None
 ) -> list[AnalysisRow]:
-    """At most `limit` of a tenant's analyses, those behind `(create_time, analysis_id)`; versions as heads."""
-    query = sa.select(*COLUMNS).where(analyses.c.tenant == tenant)
-    if wanted.states:
-        query = query.where(analyses.c.state.in_(wanted.states))
-    if wanted.document_id:
-        query = query.where(analyses.c.document_id == wanted.document_id)
-    if wanted.created_from is not None:
-        query = query.where(analyses.c.create_time >= wanted.created_from)
-    if wanted.created_before is not None:
-        query = query.where(analyses.c.create_time < wanted.created_before)
-    order = (analyses.c.create_time, analyses.c.analysis_id)
+    """At most `limit` of a tenant's analyses, those behind `(place, analysis_id)`; versions as heads."""
+    key = digests.c.weight if wanted.doubt_first else digests.c.create_time
+    order = (key, digests.c.analysis_id)
+    query = _EVERYTHING.where(digests.c.tenant == tenant, *_conditions(wanted))
     if after is not None:
-        place = sa.tuple_(*order)
-        query = query.where(place > after if wanted.oldest_first else place < after)
-    query = query.order_by(*(column if wanted.oldest_first else column.desc() for column in order))
+        here = sa.tuple_(*order)
+        query = query.where(here > after if wanted.oldest_first else here < after)
+    query = query.order_by(*(column if wanted.oldest_first else column.desc() for column in order)).limit(limit)
     with database.read() as connection:
-        rows = [AnalysisRow(**row) for row in connection.execute(query.limit(limit)).mappings()]
-        return [whole(connection, row, content=False) for row in rows]
+        rows = [_row(found) for found in connection.execute(query).mappings()]
+        return _completed(connection, rows)
+
+
+def place(row: AnalysisRow, wanted: Listing) -> int:
+    """Where a row stands in its list, beside its id: what a page token holds."""
+    return row.digest.weight if wanted.doubt_first and row.digest else row.create_time
+
+
+def _conditions(wanted: Listing) -> list[sa.ColumnElement[bool]]:
+    found: list[sa.ColumnElement[bool]] = []
+    if wanted.states:
+        found.append(analyses.c.state.in_(wanted.states))
+    if wanted.document_id:
+        found.append(analyses.c.document_id == wanted.document_id)
+    if wanted.created_from is not None:
+        found.append(digests.c.create_time >= wanted.created_from)
+    if wanted.created_before is not None:
+        found.append(digests.c.create_time < wanted.created_before)
+    found += [_holds(word) for word in wanted.words]
+    if wanted.routes:
+        found.append(digests.c.route.in_(wanted.routes))
+    if wanted.device:
+        found.append(digests.c.device == wanted.device)
+    if wanted.doubt_first:
+        found += [digests.c.weight > 0, analyses.c.state == State.SUCCEEDED]
+    return found
+
+
+def _holds(word: str) -> sa.ColumnElement[bool]:
+    return sa.or_(digests.c.names.contains(word, autoescape=True), digests.c.words.contains(word, autoescape=True))
+
+
+def _row(found: sa.RowMapping) -> AnalysisRow:
+    plain = {column.name: found[column.name] for column in COLUMNS}
+    return AnalysisRow(**plain, digest=DigestRow(**{column.name: found[f"digest_{column.name}"] for column in _DIGEST}))
+
+
+def _completed(connection: sa.Connection, rows: Sequence[AnalysisRow]) -> list[AnalysisRow]:
+    """The rows with what belongs to them, in three queries however many there are."""
+    ids = [row.analysis_id for row in rows]
+    parts, versions = heads(connection, ids)
+    wants = want_rows.of_analyses(connection, ids)
+    return [
+        replace(
+            row,
+            parts=parts.get(row.analysis_id, ()),
+            versions=versions.get(row.analysis_id, ()),
+            wants=wants.get(row.analysis_id, ()),
+        )
+        for row in rows
+    ]
 
 
 def _micros(time: Timestamp) -> int:

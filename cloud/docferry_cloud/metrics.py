@@ -59,6 +59,7 @@ TABLE: tuple[Metric, ...] = (
         "Risk that the device stated with a route, 0..1, where it stated a target",
         buckets=RISKS,
     ),
+    Metric("docferry_worker_starts_total", "counter", "Starts of this front end's worker process, recycling included"),
     Metric("docferry_watchers", "gauge", "Watch streams that are open here"),
     Metric("docferry_healthy", "gauge", "1 if the model is loaded, a worker alive and the database there"),
     Metric(

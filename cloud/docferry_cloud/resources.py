@@ -44,6 +44,17 @@ def analysis(row: AnalysisRow) -> pb.Analysis:
         group.append(want(raised_want))
     if row.pages:
         message.progress.pages_done, message.progress.pages = row.pages_done, row.pages
+    if row.digest is not None:
+        digest = row.digest
+        message.digest.CopyFrom(
+            pb.Digest(
+                device=digest.device,
+                headline=digest.headline,
+                pages=digest.pages,
+                doubts=digest.doubts,
+                weight=digest.weight / 1000,
+            )
+        )
     if row.error is not None:
         message.error.CopyFrom(status_pb2.Status.FromString(row.error))
     return message

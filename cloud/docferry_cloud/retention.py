@@ -10,7 +10,7 @@ from docferry_cloud.analysis_rows import COLUMNS, MICROSECONDS, fail, remove, to
 from docferry_cloud.database import Clock, Database
 from docferry_cloud.event_log import EventLog
 from docferry_cloud.rows import AnalysisRow
-from docferry_cloud.schema import OPEN_STATES, State, analyses, tombstones
+from docferry_cloud.schema import OPEN_STATES, State, analyses, sessions, tombstones
 
 PARTS_WITHIN_S = 86400
 """How long an analysis waits for the next bytes of its parts."""
@@ -37,6 +37,7 @@ class Retention:
             query = sa.select(*COLUMNS).where(*over).limit(limit)
             rows = [AnalysisRow(**row) for row in connection.execute(query).mappings()]
             connection.execute(tombstones.delete().where(tombstones.c.expire_time <= now))
+            connection.execute(sessions.delete().where(sessions.c.expire_time <= now))
             for row in rows:
                 remove(connection, self._log, row, now, self._days)
         if rows:

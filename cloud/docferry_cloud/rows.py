@@ -16,6 +16,12 @@ class Caller:
             not followed.
         reads: Whether it may see results.
         only_own: Whether it sees those of its own device alone.
+        who: Names its key or token; empty while the service is open.
+        scopes: What that allows.
+        session_id: Its session, if it comes by one.
+        holder: What a session of it is bound to: its key's id, or its token's hash in hex.
+        claimed: The one analysis that a claim's session is for; empty for everyone with a key.
+        link: The claim whose link's token it carries, and which it may open; nothing else.
     """
 
     tenant: str
@@ -23,6 +29,12 @@ class Caller:
     traceparent: str = field(default="", compare=False)
     reads: bool = field(default=True, compare=False)
     only_own: bool = field(default=False, compare=False)
+    who: str = field(default="", compare=False)
+    scopes: frozenset[str] = field(default=frozenset(), compare=False)
+    session_id: str = field(default="", compare=False)
+    holder: str = field(default="", compare=False)
+    claimed: str = field(default="", compare=False)
+    link: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +150,17 @@ class VersionRow:
 
 
 @dataclass(frozen=True, slots=True)
+class DigestRow:
+    """What lists tell of an analysis without opening its content; `weight` in thousandths."""
+
+    device: str
+    headline: str
+    pages: int
+    doubts: int
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
 class AnalysisRow:
     """One analysis with its parts, wants and versions, as stored."""
 
@@ -163,3 +186,4 @@ class AnalysisRow:
     parts: tuple[PartRow, ...] = ()
     wants: tuple[WantRow, ...] = ()
     versions: tuple[VersionRow, ...] = ()
+    digest: DigestRow | None = None

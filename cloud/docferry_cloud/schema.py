@@ -123,6 +123,33 @@ analyses = sa.Table(
     sa.Index("analyses_by_expiry", "expire_time"),
 )
 
+# What lists, searches and figures need to know, narrow beside the wide rows of `analyses`: no list opens a version.
+digests = sa.Table(
+    "digests",
+    metadata,
+    _of_analysis(),
+    sa.Column("tenant", sa.String(64), nullable=False),
+    sa.Column("device", sa.String(64), nullable=False),
+    sa.Column("create_time", sa.BigInteger, nullable=False),
+    # What a search looks at, folded: what the analysis is called, and what its newest version says.
+    sa.Column("names", sa.String(600), nullable=False),
+    sa.Column("words", sa.String(2000), nullable=False, server_default=""),
+    # Of the newest version.
+    sa.Column("headline", sa.String(200), nullable=False, server_default=""),
+    sa.Column("pages", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("doubts", sa.Integer, nullable=False, server_default="0"),
+    # In thousandths, whole: page tokens hold it.
+    sa.Column("weight", sa.BigInteger, nullable=False, server_default="0"),
+    # A number of `RouteDecision`, predicted risk, bytes, and milliseconds that engines worked on it.
+    sa.Column("route", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("risk", sa.Float, nullable=False, server_default="0"),
+    sa.Column("original_bytes", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("sent_bytes", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("work_ms", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Index("digests_by_time", "tenant", "create_time", "analysis_id"),
+    sa.Index("digests_by_weight", "tenant", "weight", "analysis_id"),
+)
+
 # Apart from `analyses`, so that reading a state never drags a megabyte along.
 envelopes = sa.Table("envelopes", metadata, _of_analysis(), sa.Column("body", sa.LargeBinary, nullable=False))
 
@@ -322,6 +349,36 @@ keys = sa.Table(
     sa.Column("revoke_time", sa.BigInteger),
     sa.Column("last_use", sa.BigInteger),
     sa.Index("keys_by_tenant", "tenant", "create_time"),
+)
+
+# A person's browser in the place of a key or a token. As with keys, its secret is nowhere.
+sessions = sa.Table(
+    "sessions",
+    metadata,
+    sa.Column("session_id", sa.String(16), primary_key=True),
+    sa.Column("secret_sha256", sa.LargeBinary, nullable=False),
+    # The key's id, or the hash of the token in hex.
+    sa.Column("holder", sa.String(64), nullable=False),
+    sa.Column("create_time", sa.BigInteger, nullable=False),
+    sa.Column("expire_time", sa.BigInteger, nullable=False),
+    sa.Index("sessions_by_expiry", "expire_time"),
+)
+
+# Documents handed to somebody without a key: by a link at first, by a session once it was opened. Only hashes of both.
+claims = sa.Table(
+    "claims",
+    metadata,
+    sa.Column("claim_id", sa.String(16), primary_key=True),
+    sa.Column("tenant", sa.String(64), nullable=False),
+    sa.Column("device", sa.String(64), nullable=False),
+    _of_analysis(primary_key=False),
+    sa.Column("link_sha256", sa.LargeBinary, nullable=False),
+    sa.Column("session_sha256", sa.LargeBinary),
+    sa.Column("create_time", sa.BigInteger, nullable=False),
+    sa.Column("expire_time", sa.BigInteger, nullable=False),
+    sa.Column("session_until", sa.BigInteger),
+    sa.Column("revoke_time", sa.BigInteger),
+    sa.Index("claims_by_analysis", "analysis_id"),
 )
 
 # What a tenant handed in on a day (days since 1970, UTC); counted only while there is a limit.

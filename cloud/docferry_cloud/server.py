@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import grpc
@@ -18,21 +19,28 @@ from docferry.metrics import Metrics, MetricsPage, serve_metrics
 from docferry.v1 import (
     analysis_service_pb2,
     analysis_service_pb2_grpc,
+    claim_service_pb2,
+    claim_service_pb2_grpc,
     device_service_pb2,
     device_service_pb2_grpc,
+    operator_service_pb2,
+    operator_service_pb2_grpc,
     subscription_service_pb2,
     subscription_service_pb2_grpc,
 )
 from docferry_cloud.access.audit import Trail
+from docferry_cloud.access.claims import Claims
 from docferry_cloud.access.gate import Gate
 from docferry_cloud.access.keys import Keys
 from docferry_cloud.access.limits import CallLimits
+from docferry_cloud.claim_services import ClaimServicer
 from docferry_cloud.core import Times, make_core
 from docferry_cloud.deliveries import Deliveries
 from docferry_cloud.device_watch import WantFeed
 from docferry_cloud.engine import Engine
 from docferry_cloud.health import Health
 from docferry_cloud.loops import end, keep_going
+from docferry_cloud.operator_services import OperatorServicer
 from docferry_cloud.service import Service
 from docferry_cloud.services import AnalysisServicer, DeviceServicer
 from docferry_cloud.settings import CloudSettings
@@ -42,6 +50,7 @@ from docferry_cloud.subscription_services import SubscriptionServicer
 from docferry_cloud.subscriptions import Subscriptions
 from docferry_cloud.watch import EventFeed
 from docferry_cloud.worker import Worker
+from docferry_cloud.worker_process import WorkerProcess
 
 if TYPE_CHECKING:
     from docferry_cloud.gateway.server import Gateway
@@ -50,7 +59,9 @@ log = logging.getLogger(__name__)
 
 SERVICES = (
     analysis_service_pb2.DESCRIPTOR.services_by_name["AnalysisService"].full_name,
+    claim_service_pb2.DESCRIPTOR.services_by_name["ClaimService"].full_name,
     device_service_pb2.DESCRIPTOR.services_by_name["DeviceService"].full_name,
+    operator_service_pb2.DESCRIPTOR.services_by_name["OperatorService"].full_name,
     subscription_service_pb2.DESCRIPTOR.services_by_name["SubscriptionService"].full_name,
 )
 
@@ -58,26 +69,32 @@ SERVICES = (
 async def serve(
     settings: CloudSettings,
     *,
-    engine_factory: Callable[[], Engine],
+    engine_factory: Callable[[], Engine] | None = None,
+    worker_command: Sequence[str] = (),
     ready: Callable[..., None] | None = None,
+    working: Callable[[str], None] | None = None,
     times: Times | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT.
 
     Args:
         engine_factory: Loads the engine; called once, in a thread, while intake already accepts.
+        worker_command: Starts a worker process of ours instead, see `WorkerProcess`.
+        working: Told the name of the worker process's engine once it works.
         ready: Told the address, and where HTTP is served its URL as `http`, as soon as calls are taken; health says
             when the engine is there too.
 
     Raises:
         ConfigurationError: The address, the TLS files or the data folder cannot be used.
-        DocferryError: Whatever `engine_factory` raised.
+        DocferryError: Whatever `engine_factory` raised, or what kept the worker process from working.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    server = CloudServer(settings, engine_factory=engine_factory, times=times)
+    server = CloudServer(
+        settings, engine_factory=engine_factory, worker_command=worker_command, working=working, times=times
+    )
     try:
         address = await server.start()
         if ready is not None:
@@ -96,18 +113,33 @@ async def serve(
 
 
 class CloudServer:
-    """One process of the service: a front end, and a worker unless `settings.workers` is 0."""
+    """A front end and, unless `settings.workers` is 0, a worker: in this process, or in one that it keeps alive.
+
+    Without `engine_factory` and `worker_command` it only takes in.
+    """
 
     def __init__(
-        self, settings: CloudSettings, *, engine_factory: Callable[[], Engine], times: Times | None = None
+        self,
+        settings: CloudSettings,
+        *,
+        engine_factory: Callable[[], Engine] | None = None,
+        worker_command: Sequence[str] = (),
+        working: Callable[[str], None] | None = None,
+        times: Times | None = None,
     ) -> None:
         self._settings = settings
         self._times = times or Times()
         self._core = core = make_core(settings)
-        self._worker = Worker(core, settings, engine_factory=engine_factory, times=self._times)
+        # Without an engine of its own it still gives documents to the queue.
+        here = settings if engine_factory is not None else replace(settings, workers=0)
+        self._worker = Worker(core, here, engine_factory=engine_factory, times=self._times)
+        self._process: WorkerProcess | None = None
+        if worker_command and settings.workers:
+            self._process = WorkerProcess(core, worker_command, self._times, working)
         self._subscriptions = Subscriptions(core.database)
         self._deliveries = Deliveries(core.database, settings.retention_days)
-        self._feed = EventFeed(core.database, core.log, self._times.watch, metrics=core.metrics)
+        watch, most = self._times.watch, settings.max_watchers
+        self._feed = EventFeed(core.database, core.log, watch, most, metrics=core.metrics)
         self._want_feed = WantFeed(core.database, core.wants, self._feed, self._times.watch)
         observed = Observed(core.metrics, None if core.traces is None else core.tell)
         self._push = Push(core.database, self._deliveries, self._feed, settings, self._times.webhook_waits, observed)
@@ -171,9 +203,18 @@ class CloudServer:
         return address
 
     @property
+    def worker_process(self) -> WorkerProcess | None:
+        """The worker in a process of its own, where there is one."""
+        return self._process
+
+    @property
     def http_address(self) -> str:
         """The URL that HTTP is served at; empty where it is not."""
         return "" if self._gateway is None else self._gateway.address
+
+    def _reached_at(self) -> str:
+        """Where people reach the service; on this machine that is its own address, elsewhere somebody has to say."""
+        return self._settings.public_url or ("" if self._settings.public else self.http_address)
 
     async def failure(self) -> None:
         """Wait for ever, or raise what kept the engine or the worker from coming up."""
@@ -194,6 +235,8 @@ class CloudServer:
             await self._server.stop(self._times.drain)
         await self._service.settle()
         self._worker.halt()
+        if self._process is not None:
+            await self._process.stop()
         if self._up is not None:
             # The engine's load cannot be interrupted, and DBOS must not come up after it was taken down.
             await asyncio.wait((self._up,))
@@ -218,7 +261,10 @@ class CloudServer:
             )
 
     async def _come_up(self) -> None:
+        # First here: two processes that make the queue's tables at once would wait for one another.
         await self._worker.come_up()
+        if self._process is not None:
+            await self._process.come_up()
         await self._look_at_health()
 
     async def _watch_health(self) -> None:
@@ -229,7 +275,7 @@ class CloudServer:
     async def _look_at_health(self) -> None:
         """Serving means that what is taken in gets done: model loaded, a worker alive, the database there."""
         try:
-            serving = await self._worker.healthy()
+            serving = await (self._worker if self._process is None else self._process).healthy()
         except DocferryError as error:
             log.warning("not healthy: %s", error)
             serving = False
@@ -250,7 +296,12 @@ class CloudServer:
         subscription_service_pb2_grpc.add_SubscriptionServiceServicer_to_server(
             SubscriptionServicer(self._service, gate), server
         )
+        claims = ClaimServicer(self._service, gate, self._core.database, Claims(self._core.database), self._reached_at)
+        claim_service_pb2_grpc.add_ClaimServiceServicer_to_server(claims, server)
         device_service_pb2_grpc.add_DeviceServiceServicer_to_server(DeviceServicer(self._service, gate), server)
+        operator_service_pb2_grpc.add_OperatorServiceServicer_to_server(
+            OperatorServicer(self._service, gate, self._core.database, self._keys), server
+        )
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         if self._settings.reflection:
             from grpc_reflection.v1alpha import reflection  # type: ignore[import-untyped]

@@ -26,8 +26,8 @@ from docferry_cloud.access.gate import Context, Gate
 from docferry_cloud.analysis_rows import not_found
 from docferry_cloud.correct import correction
 from docferry_cloud.device_watch import Wanted
-from docferry_cloud.finished import MAX_EXPORTS, asked, exported
-from docferry_cloud.listing import listing
+from docferry_cloud.finished import MAX_EXPORTS, MAX_FILLS, asked, exported, filled_in, pictured
+from docferry_cloud.listing import listing, place
 from docferry_cloud.rows import AnalysisRow, Caller
 from docferry_cloud.service import Service
 from docferry_cloud.watch import Told
@@ -48,6 +48,7 @@ def answered(method: Callable[[S, Q, Caller], Awaitable[A]]) -> Callable[[S, Q, 
             with self.gate.visit(f"{self.SERVICE}.{method.__name__}", context) as visit:
                 caller = await visit.admitted()
                 visit.about(request)
+                visit.confine(request)
                 response = await method(self, request, caller)
                 visit.about(response)
                 return response
@@ -69,6 +70,7 @@ def streamed(
             with self.gate.visit(f"{self.SERVICE}.{method.__name__}", context) as visit:
                 caller = await visit.admitted()
                 visit.about(request)
+                visit.confine(request)
                 async with aclosing(method(self, request, caller)) as answers:
                     async for answer in answers:
                         await visit.still_admitted()
@@ -108,6 +110,7 @@ class AnalysisServicer(Servicer, analysis_grpc.AnalysisServiceServicer):
     def __init__(self, service: Service, gate: Gate) -> None:
         super().__init__(service, gate)
         self._exports = asyncio.Semaphore(MAX_EXPORTS)
+        self._fills = asyncio.Semaphore(MAX_FILLS)
 
     @answered
     async def Submit(self, request: pb.SubmitRequest, caller: Caller) -> pb.SubmitResponse:
@@ -142,7 +145,8 @@ class AnalysisServicer(Servicer, analysis_grpc.AnalysisServiceServicer):
         )
         more = ""
         if len(rows) > size:
-            more = resources.page_token(rows[size - 1].create_time, rows[size - 1].analysis_id, wanted.name)
+            last = rows[size - 1]
+            more = resources.page_token(place(last, wanted), last.analysis_id, wanted.name)
         return pb.AnalysisServiceListResponse(
             analyses=[resources.analysis(row) for row in rows[:size]], next_page_token=more
         )
@@ -192,6 +196,14 @@ class AnalysisServicer(Servicer, analysis_grpc.AnalysisServiceServicer):
                 first = False
 
     @streamed
+    async def GetPage(self, request: pb.GetPageRequest, caller: Caller) -> AsyncGenerator[pb.GetPageResponse, None]:
+        """Give a page as a picture."""
+        tenant = caller.tenant
+        async with aclosing(pictured(self._service, tenant, request, self._exports)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    @streamed
     async def Ask(self, request: pb.AskRequest, caller: Caller) -> AsyncGenerator[pb.AskResponse, None]:
         """Answer a question about a document."""
         tenant = caller.tenant
@@ -200,9 +212,16 @@ class AnalysisServicer(Servicer, analysis_grpc.AnalysisServiceServicer):
                 yield piece
 
     @answered
+    async def Fill(self, request: pb.FillRequest, caller: Caller) -> pb.FillResponse:
+        """Fill a schema of the caller's own."""
+        return await filled_in(self._service, caller.tenant, request, self._fills)
+
+    @answered
     async def Correct(self, request: pb.CorrectRequest, caller: Caller) -> pb.CorrectResponse:
         """Store what a person put right."""
         tenant = caller.tenant
+        if caller.only_own and (await self._service.get(tenant, request.analysis_id, "")).device != caller.device:
+            raise not_found(request.analysis_id)
         row = await self._service.correct(tenant, request.analysis_id, correction(request))
         return pb.CorrectResponse(analysis=_seen(row, caller))
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-
-import httpx
 
 from docferry.channel import is_loopback
 from docferry.errors import ConfigurationError
 from docferry.settings import Setting
-from docferry_cloud.sinks.keys import check_secret
-from docferry_cloud.sinks.message import MAX_PUBLIC_URL
+from docferry_cloud import settings_rows as rows
+from docferry_cloud.settings_rows import Token, Webhook
 from docferry_cloud.vlm.settings import SETTINGS as VLM_SETTINGS
 from docferry_cloud.vlm.settings import VlmSettings, vlm_settings
 
@@ -27,7 +23,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("listen.port", 50051, "Port to bind; 0 takes a free one", minimum=0, maximum=65535),
     Setting("listen.behind_proxy", False, "A proxy in front speaks TLS: gRPC may bind a public address without it"),
     Setting("listen.reflection", False, "Answer gRPC reflection, for tools such as grpcurl"),
-    Setting("listen.max_calls", 512, "Calls at once, watchers included", minimum=8, maximum=65536),
+    Setting("listen.max_calls", 1024, "Calls at once, watchers included", minimum=8, maximum=65536),
     Setting("http.host", "127.0.0.1", "Address to bind for HTTP; the rules of listen.host hold"),
     Setting(
         "http.port",
@@ -64,6 +60,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("limits.calls_per_minute", 0, "Calls of one key, counted by each front end; 0 sets no limit", minimum=0),
     Setting("limits.burst", 60, "Calls of one key at once after a rest", minimum=1),
+    Setting("limits.watchers", 512, "Watch streams of one tenant at once, at each front end", minimum=1, maximum=65536),
     Setting("limits.documents_per_day", 0, "Documents of one tenant on a day (UTC); 0 sets no limit", minimum=0),
     Setting("limits.mb_per_day", 0, "MB that one tenant hands in on a day (UTC); 0 sets no limit", minimum=0),
     Setting("audit.retention_days", 90, "How long the record of calls is kept", minimum=1, maximum=3650),
@@ -82,10 +79,11 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "engine.recycle_hours",
         24,
-        "A `docferry cloud worker` older than this finishes or gives back what it does and begins anew; 0 never",
+        "A worker process older than this finishes or gives back what it does and begins anew; 0 never",
         minimum=0,
     ),
     Setting("engine.recycle_mb", 3072, "The same for one that holds more memory than this; 0 never", minimum=0),
+    Setting("engine.recycle_documents", 0, "The same for one that has read so many documents; 0 never", minimum=0),
     Setting(
         "engine.remember",
         True,
@@ -127,30 +125,6 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("web_push.ttl_hours", 72, "How long a push service keeps a message", minimum=1, maximum=672),
 )
 
-_HASH = re.compile(r"[0-9a-f]{64}")
-_CONTACT = re.compile(r"mailto:[^@\s]{1,64}@[^@\s]{1,255}|https://\S{1,500}")
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?")
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """One issued bearer token: its SHA-256 (never the token itself) and whom it stands for."""
-
-    sha256: bytes
-    tenant: str
-    device: str
-
-
-@dataclass(frozen=True, slots=True)
-class Webhook:
-    """One webhook from the settings."""
-
-    url: str
-    secret: str
-    tenant: str
-    language: str = "en"
-
 
 @dataclass(frozen=True, slots=True)
 class CloudSettings:
@@ -172,7 +146,7 @@ class CloudSettings:
     port: int = 50051
     behind_proxy: bool = False
     reflection: bool = False
-    max_calls: int = 512
+    max_calls: int = 1024
     http_host: str = "127.0.0.1"
     http_port: int = -1
     http_behind_proxy: bool = False
@@ -185,6 +159,7 @@ class CloudSettings:
     tokens: tuple[Token, ...] = ()
     calls_per_minute: int = 0
     burst: int = 60
+    max_watchers: int = 512
     documents_per_day: int = 0
     mb_per_day: int = 0
     audit_days: int = 90
@@ -194,6 +169,7 @@ class CloudSettings:
     threads: int = 1
     recycle_s: float = 0.0
     recycle_mb: int = 0
+    recycle_documents: int = 0
     remember: bool = True
     patience_s: float = 60.0
     request_s: float = 86400.0
@@ -260,14 +236,15 @@ def cloud_settings(values: Mapping[str, Any]) -> CloudSettings:
         http_port=values["http.port"],
         http_behind_proxy=values["http.behind_proxy"],
         http_body_bytes=values["http.max_body_mb"] << 20,
-        http_origins=_origins(values["http.origins"]),
-        certificate=_path(values["tls.certificate"]),
-        key=_path(values["tls.key"]),
+        http_origins=rows.origins(values["http.origins"]),
+        certificate=rows.path(values["tls.certificate"]),
+        key=rows.path(values["tls.key"]),
         retention_days=values["data.retention_days"],
         min_free_bytes=values["data.min_free_mb"] << 20,
-        tokens=tuple(_token(place, table) for place, table in _tables("tokens", values["tokens"])),
+        tokens=tuple(rows.token(place, table) for place, table in rows.tables("tokens", values["tokens"])),
         calls_per_minute=values["limits.calls_per_minute"],
         burst=values["limits.burst"],
+        max_watchers=values["limits.watchers"],
         documents_per_day=values["limits.documents_per_day"],
         mb_per_day=values["limits.mb_per_day"],
         audit_days=values["audit.retention_days"],
@@ -277,11 +254,13 @@ def cloud_settings(values: Mapping[str, Any]) -> CloudSettings:
         threads=values["engine.threads"],
         recycle_s=values["engine.recycle_hours"] * 3600.0,
         recycle_mb=values["engine.recycle_mb"],
+        recycle_documents=values["engine.recycle_documents"],
         remember=values["engine.remember"],
         patience_s=values["wants.patience_s"],
         request_s=values["wants.request_hours"] * 3600.0,
         webhooks=tuple(
-            _webhook(place, table) for place, table in _tables("webhooks.endpoints", values["webhooks.endpoints"])
+            rows.webhook(place, table)
+            for place, table in rows.tables("webhooks.endpoints", values["webhooks.endpoints"])
         ),
         allow_private=values["webhooks.allow_private"],
         metrics_port=values["metrics.port"],
@@ -289,124 +268,9 @@ def cloud_settings(values: Mapping[str, Any]) -> CloudSettings:
         log_format=values["log.format"],
         log_level=values["log.level"],
         overlap_s=values["webhooks.overlap_hours"] * 3600.0,
-        public_url=_public_url(values["push.public_url"]),
-        push_contact=_contact(values["web_push.contact"]),
-        vapid_key=_path(values["web_push.vapid_key"]),
+        public_url=rows.public_url(values["push.public_url"]),
+        push_contact=rows.contact(values["web_push.contact"]),
+        vapid_key=rows.path(values["web_push.vapid_key"]),
         push_ttl_s=values["web_push.ttl_hours"] * 3600,
         vlm=vlm_settings(values),
     )
-
-
-def check_url(url: str) -> None:
-    """Check that a webhook's URL is http or https with a host that can be looked up and no credentials.
-
-    Raises:
-        ConfigurationError: It is not.
-    """
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.username is None
-        usable = usable and (parts.port is None or parts.port > 0) and len(url) <= 2048
-        # What the client and the resolver will make of the host: labels empty, too long or no IDNA fail here.
-        usable = usable and bool(httpx.URL(url).host.encode("idna"))
-    except (ValueError, httpx.InvalidURL):
-        usable = False
-    if not usable:
-        raise ConfigurationError(
-            f"the webhook's URL {url[:200]!r} cannot be used",
-            remedy="give http:// or https://, a host, no user name",
-        )
-
-
-def _origins(values: Sequence[Any]) -> tuple[str, ...]:
-    for value in values:
-        if not isinstance(value, str) or not _ORIGIN.fullmatch(value):
-            raise ConfigurationError(
-                f"http.origins holds {value!r}",
-                remedy="give scheme, host and port, e.g. https://app.example.com",
-                setting="http.origins",
-            )
-    return tuple(values)
-
-
-def _public_url(url: str) -> str:
-    if url:
-        check_url(url)
-        if len(url) > MAX_PUBLIC_URL or urlsplit(url).query or urlsplit(url).fragment:
-            raise ConfigurationError(
-                f"push.public_url is {url[:200]!r}",
-                remedy=f"give https://HOST, at most {MAX_PUBLIC_URL} characters, without ? and #",
-                setting="push.public_url",
-            )
-    return url.rstrip("/")
-
-
-def _contact(contact: str) -> str:
-    if contact and not _CONTACT.fullmatch(contact):
-        raise ConfigurationError(
-            f"web_push.contact is {contact[:200]!r}",
-            remedy="give mailto:somebody@example.com, or an https:// address",
-            setting="web_push.contact",
-        )
-    return contact
-
-
-def _path(text: str) -> Path | None:
-    return Path(text).expanduser() if text else None
-
-
-def _tables(name: str, rows: Sequence[Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    for row in rows:
-        if not isinstance(row, Mapping) or not all(isinstance(value, str) for value in row.values()):
-            raise ConfigurationError(
-                f"{name} holds {_described(row)}", remedy=f"write [[{name}]] tables of texts", setting=name
-            )
-    return [(f"{name}[{index}]", row) for index, row in enumerate(rows)]
-
-
-def _described(row: Any) -> str:
-    """What is wrong with a row, without its values: one may be a secret."""
-    if not isinstance(row, Mapping):
-        return f"a {type(row).__name__}"
-    wrong = sorted(str(key) for key, value in row.items() if not isinstance(value, str))
-    return f"a table whose {', '.join(wrong)} is no text"
-
-
-def _only(place: str, table: Mapping[str, Any], keys: tuple[str, ...]) -> None:
-    wrong = sorted(set(table) ^ set(keys))
-    if wrong:
-        raise ConfigurationError(
-            f"{place}: {', '.join(wrong)} missing or unknown",
-            remedy=f"it takes exactly {', '.join(keys)}",
-            setting=place,
-        )
-
-
-def _named(place: str, value: str) -> str:
-    if not _NAME.fullmatch(value):
-        raise ConfigurationError(
-            f"{place} is {value!r}", remedy="use 1..64 letters, digits, '.', '_' or '-'", setting=place
-        )
-    return value
-
-
-def _token(place: str, table: Mapping[str, Any]) -> Token:
-    _only(place, table, ("token_sha256", "tenant", "device"))
-    if not _HASH.fullmatch(table["token_sha256"]):
-        raise ConfigurationError(
-            f"{place}.token_sha256 is not a SHA-256 in hex",
-            remedy="make it with: printf %s TOKEN | sha256sum",
-            setting=place,
-        )
-    return Token(
-        bytes.fromhex(table["token_sha256"]),
-        _named(f"{place}.tenant", table["tenant"]),
-        _named(f"{place}.device", table["device"]),
-    )
-
-
-def _webhook(place: str, table: Mapping[str, Any]) -> Webhook:
-    _only(place, table, ("url", "secret", "tenant"))
-    check_url(table["url"])
-    check_secret(table["secret"])
-    return Webhook(table["url"], table["secret"], _named(f"{place}.tenant", table["tenant"]))

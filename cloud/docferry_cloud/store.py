@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from docferry.errors import Conflict, DocferryError, NotFound, Overloaded, Unavailable
-from docferry_cloud import blob_list, places, wanted
+from docferry_cloud import blob_list, digest_rows, places, wanted
 from docferry_cloud.access import usage
 from docferry_cloud.analysis_rows import (
     COLUMNS,
@@ -29,6 +29,7 @@ from docferry_cloud.analysis_rows import (
 )
 from docferry_cloud.blobs import Blobs
 from docferry_cloud.database import Clock, Database
+from docferry_cloud.digest import digest
 from docferry_cloud.event_log import EventLog, Happening
 from docferry_cloud.rows import (
     AnalysisRow,
@@ -260,12 +261,14 @@ class Store:
             "deadline": None if new.within_s is None else now + int(new.within_s * MICROSECONDS),
         }
         connection.execute(analyses.insert(), row)
+        digest_rows.insert(connection, analysis_id, new, now)
         connection.execute(envelopes.insert(), {"analysis_id": analysis_id, "body": new.body})
         if new.announced:
             rows = [_part_values(analysis_id, position, part) for position, part in enumerate(new.announced)]
             connection.execute(parts.insert(), rows)
         if new.edge is not None:
             add_version(connection, analysis_id, 1, new.edge, now)
+            digest_rows.keep(connection, analysis_id, digest(new.edge.interpretation))
 
 
 def _earlier(connection: sa.Connection, caller: Caller, request_id: str, body_sha256: bytes) -> Taken | None:

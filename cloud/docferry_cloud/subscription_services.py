@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from docferry.errors import InputError
+from docferry.errors import Forbidden, InputError
 from docferry.v1 import subscription_service_pb2 as pb
 from docferry.v1 import subscription_service_pb2_grpc as subscription_grpc
 from docferry_cloud import resources
@@ -34,8 +34,10 @@ class SubscriptionServicer(Servicer, subscription_grpc.SubscriptionServiceServic
         self, request: pb.SubscriptionServiceCreateRequest, caller: Caller
     ) -> pb.SubscriptionServiceCreateResponse:
         """Add a subscription."""
-        tenant = caller.tenant
-        row, secret = await self._service.subscribe(tenant, _wish(request))
+        tenant, wish = caller.tenant, _wish(request)
+        if caller.claimed and wish.kind is not SinkKind.WEB_PUSH:
+            raise Forbidden("a claim lets a browser be told, nobody else", remedy="use a key with the scope admin")
+        row, secret = await self._service.subscribe(tenant, wish)
         return pb.SubscriptionServiceCreateResponse(subscription=_subscription(row), secret=_told(row, secret))
 
     @answered

@@ -13,7 +13,7 @@ from docferry.errors import ConfigurationError, InputError, NotFound, Overloaded
 from docferry_cloud.analysis_rows import MICROSECONDS
 from docferry_cloud.database import Clock, Database
 from docferry_cloud.schema import SinkKind, subscriptions
-from docferry_cloud.settings import Webhook, check_url
+from docferry_cloud.settings_rows import Webhook, check_url
 from docferry_cloud.sinks import keys
 from docferry_cloud.sinks.titles import LANGUAGES
 from docferry_cloud.sinks.web_push import push_keys

@@ -13,7 +13,7 @@ from docferry.envelope import MAX_PART_BYTES, part_name
 from docferry.errors import Conflict, DocferryError, EnvelopeError, EnvelopeTooLarge, NotFound
 from docferry.v1 import analysis_pb2 as analysis_pb
 from docferry.v1 import envelope_pb2 as envelope_pb
-from docferry_cloud import blob_list, wanted
+from docferry_cloud import blob_list, digest_rows, wanted
 from docferry_cloud.analysis_rows import DIRECT_LEASE_S, MICROSECONDS, own, part_rows
 from docferry_cloud.blobs import Blobs
 from docferry_cloud.database import Clock, Database
@@ -153,6 +153,7 @@ def _take(connection: sa.Connection, log: EventLog, chunk: Chunk, caller: Caller
         if flaw is not None:
             _drop(connection, chunk, want)
             return flaw if isinstance(flaw, DocferryError) else Progress(0, row.state)
+    digest_rows.sent(connection, chunk.analysis_id, chunk.message_bytes)
     values: dict[str, Any] = {"update_time": now, "traffic": _counted(row.traffic, chunk, part.announcement)}
     connection.execute(analyses.update().where(analyses.c.analysis_id == chunk.analysis_id).values(**values))
     if received < part.size:

@@ -31,12 +31,21 @@ _ROWS = (
     .select_from(wants.outerjoin(parts, _SAME))
     .order_by(wants.c.sequence)
 )
+_OF_ANALYSES = _ROWS.where(wants.c.analysis_id.in_(sa.bindparam("of", expanding=True)))
 _OF_ANALYSIS = _ROWS.where(wants.c.analysis_id == sa.bindparam("of"))
 
 
 def of_analysis(connection: sa.Connection, analysis_id: str) -> tuple[WantRow, ...]:
     """All wants of an analysis, in the order in which they were raised."""
     return tuple(WantRow(**row) for row in connection.execute(_OF_ANALYSIS, {"of": analysis_id}).mappings())
+
+
+def of_analyses(connection: sa.Connection, analysis_ids: Sequence[str]) -> dict[str, tuple[WantRow, ...]]:
+    """The same of several analyses, by their ids; those without wants are left out."""
+    found: dict[str, tuple[WantRow, ...]] = {}
+    for row in connection.execute(_OF_ANALYSES, {"of": list(analysis_ids)}).mappings():
+        found[row["analysis_id"]] = (*found.get(row["analysis_id"], ()), WantRow(**row))
+    return found
 
 
 def rows(

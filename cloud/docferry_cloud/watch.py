@@ -8,15 +8,18 @@ import binascii
 import functools
 import logging
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from itertools import chain
 
 from docferry.errors import HistoryGone, InputError, Overloaded
 from docferry.metrics import Metrics
 from docferry_cloud.database import Database
-from docferry_cloud.event_log import EventLog, EventRow
+from docferry_cloud.event_log import EventLog, EventRow, TenantEvent
+from docferry_cloud.event_tail import TAIL, EventTail, Watcher
 from docferry_cloud.metrics import seconds_since
+from docferry_cloud.schema import EventType
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +54,7 @@ class EventFeed:
     """Wakes watchers of one process when the log grows, whoever wrote.
 
     Args:
-        max_watchers: Of one tenant at once.
+        max_watchers: Of one tenant at once: what they cost is a stream each, not a look into the database each.
         metrics: Of `docferry_cloud.metrics`.
     """
 
@@ -60,7 +63,7 @@ class EventFeed:
         database: Database,
         log: EventLog,
         times: WatchTimes | None = None,
-        max_watchers: int = 64,
+        max_watchers: int = 512,
         *,
         metrics: Metrics,
     ) -> None:
@@ -69,9 +72,11 @@ class EventFeed:
         self._times = times or WatchTimes()
         self._max_watchers = max_watchers
         self._metrics = metrics
-        self._watchers: dict[str, int] = {}
+        self._watchers: dict[str, set[Watcher]] = {}
         self._log_id = ""
         self._latest = 0
+        self._lasting = 0
+        self._tail = EventTail(0)
         self._grown = asyncio.Condition()
         self._nudged = asyncio.Event()
         self._closing = False
@@ -79,7 +84,8 @@ class EventFeed:
     async def open(self) -> None:
         """Learn the log's name and its end, and listen to this process's own appends."""
         self._log_id = await self._database.run(self._log.open)
-        self._latest = await self._database.run(self._log.latest)
+        self._latest = self._lasting = await self._database.run(self._log.latest)
+        self._tail = EventTail(self._latest)
         loop = asyncio.get_running_loop()
 
         def nudge() -> None:
@@ -100,15 +106,37 @@ class EventFeed:
             self._nudged.clear()
             latest = await self._database.run(self._log.latest)
             if latest > self._latest:
-                async with self._grown:
-                    self._latest = latest
-                    self._grown.notify_all()
+                # One more than is kept: then some may lie between.
+                found = await self._database.run(self._log.newest, self._latest, latest, TAIL + 1)
+                await self._extend(found, latest)
+
+    async def _extend(self, found: Sequence[TenantEvent], latest: int) -> None:
+        gap = len(found) > TAIL
+        if found:
+            self._tail.extend(found, gap=gap)
+        self._latest = latest
+        # No `await` between what is here and who is told of it: a watcher whose bell is silent has missed nothing.
+        by_tenant: dict[str, list[TenantEvent]] = {}
+        for event in found:
+            by_tenant.setdefault(event.tenant, []).append(event)
+        for tenant, watchers in self._watchers.items():
+            events = by_tenant.get(tenant, ())
+            for watcher in watchers:
+                if gap or any(map(watcher.is_told, events)):
+                    watcher.ring()
+        lasting = [event.row.sequence for event in found if event.row.type is not EventType.PROGRESS]
+        if lasting or gap:
+            async with self._grown:
+                self._lasting = latest if gap else lasting[-1]
+                self._grown.notify_all()
 
     async def close(self) -> None:
         """End every watch cleanly; clients go on by their tokens."""
         async with self._grown:
             self._closing = True
             self._grown.notify_all()
+        for watcher in chain.from_iterable(self._watchers.values()):
+            watcher.ring()
 
     @property
     def latest(self) -> int:
@@ -126,10 +154,10 @@ class EventFeed:
         return self._closing
 
     async def wait_beyond(self, sequence: int, timeout_s: float) -> int:
-        """Wait until the log's end lies beyond `sequence`, at most `timeout_s`; gives the end."""
+        """Wait until there is more than PROGRESS after `sequence`, at most `timeout_s`; gives the log's end."""
         try:
             async with asyncio.timeout(timeout_s), self._grown:
-                await self._grown.wait_for(lambda: self._latest > sequence or self._closing)
+                await self._grown.wait_for(lambda: self._lasting > sequence or self._closing)
         except TimeoutError:
             pass
         return self._latest
@@ -153,33 +181,39 @@ class EventFeed:
             Overloaded: The tenant has too many watchers.
         """
         cursor = await self._start(resume_token, live_only=live_only)
-        if self._watchers.get(tenant, 0) >= self._max_watchers:
+        watchers = self._watchers.setdefault(tenant, set())
+        if len(watchers) >= self._max_watchers:
             raise Overloaded(f"{self._max_watchers} watchers are connected already", retry_after=30)
-        self._watchers[tenant] = self._watchers.get(tenant, 0) + 1
+        watcher = Watcher(tenant, analysis_id, progress=progress)
+        watchers.add(watcher)
         self._metrics.set("docferry_watchers", self._watching)
+        read = functools.partial(self._log.read, tenant, analysis_id=analysis_id, progress=progress)
         try:
-            async with aclosing(self._follow(tenant, cursor, analysis_id, progress=progress)) as items:
+            async with aclosing(self._follow(watcher, cursor, read)) as items:
                 async for item in items:
                     yield item
         finally:
-            self._watchers[tenant] -= 1
-            if not self._watchers[tenant]:
-                del self._watchers[tenant]
+            watchers.discard(watcher)
+            if not watchers:
+                self._watchers.pop(tenant, None)
             self._metrics.set("docferry_watchers", self._watching)
 
     @property
     def _watching(self) -> int:
-        return sum(self._watchers.values())
+        return sum(map(len, self._watchers.values()))
 
     async def _follow(
-        self, tenant: str, cursor: int, analysis_id: str, *, progress: bool
+        self, watcher: Watcher, cursor: int, read: Callable[[int, int, int], list[EventRow]]
     ) -> AsyncGenerator[Told | Beat, None]:
-        read = functools.partial(self._log.read, progress=progress)
         ends = time.monotonic() + self._times.max_age
-        latest, beat_due = self._latest, 0.0
+        beat_due = 0.0
         while not self._closing and time.monotonic() < ends:
+            watcher.hush()
+            latest = max(cursor, self._latest)
             while cursor < latest:
-                rows = await self._database.run(read, tenant, cursor, latest, _BATCH, analysis_id)
+                rows = self._tail.read(watcher, cursor, latest, _BATCH)
+                if rows is None:
+                    rows = await self._database.run(read, cursor, latest, _BATCH)
                 for row in rows:
                     # Before the first beat it is the past that is told.
                     if beat_due:
@@ -193,8 +227,9 @@ class EventFeed:
             if time.monotonic() >= beat_due:
                 yield Beat(self.token(cursor))
                 beat_due = time.monotonic() + self._times.heartbeat
-            wait = min(beat_due, ends) - time.monotonic()
-            latest = max(cursor, await self.wait_beyond(cursor, max(0.0, wait)))
+            if not await watcher.rung(max(0.0, min(beat_due, ends) - time.monotonic())):
+                # What has come since was for others.
+                cursor = max(cursor, self._latest)
 
     async def _start(self, resume_token: str, *, live_only: bool) -> int:
         if not resume_token:

@@ -7,6 +7,7 @@ ends in one version and one event.
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,9 +19,10 @@ from google.rpc import status_pb2
 
 from docferry.errors import EngineError
 from docferry.status import status_of
-from docferry_cloud import deepen_list, places, wanted
+from docferry_cloud import deepen_list, digest_rows, places, wanted
 from docferry_cloud.analysis_rows import COLUMNS, MICROSECONDS, add_version, fail, first, move, too_late
 from docferry_cloud.database import Clock, Database
+from docferry_cloud.digest import digest
 from docferry_cloud.engine import Want
 from docferry_cloud.event_log import EventLog, Happening
 from docferry_cloud.rows import NewVersion
@@ -64,6 +66,8 @@ class WorkList:
         self._clock = clock or database.now
         self._lock = threading.Lock()
         self._held: Counter[str] = Counter()
+        # When work on it began here, by a clock that nobody sets.
+        self._begun: dict[str, float] = {}
         self._turns = Turns()
 
     @contextmanager
@@ -82,6 +86,7 @@ class WorkList:
                 with self._turns.beside():
                     yield self.claim(analysis_id)
         finally:
+            self._begun.pop(analysis_id, None)
             self._hold(analysis_id, -1)
 
     def claim(self, analysis_id: str, *, alone: bool = False) -> Claim | None:
@@ -111,6 +116,7 @@ class WorkList:
                 values |= {"pages_done": 0, "pages": 0}
                 connection.execute(change.values(values | {"update_time": now}))
                 waited_s = (now - row.update_time) / MICROSECONDS
+                self._begun[analysis_id] = time.monotonic()
                 return Claim(analysis_id, row.document_id, row.tenant, row.effort, row.attempts + 1, waited_s)
             else:
                 error = EngineError(
@@ -172,12 +178,14 @@ class WorkList:
             content_key: Under which the same content finds this answer; None if it is to be read anew.
             deepen_in_s: When the full model is to add a version of its own; None if it has nothing to add.
         """
+        of, work_ms = digest(version.interpretation), self._worked_ms(analysis_id)
         with self._database.write() as connection:
             row = first(connection, self._running(analysis_id))
             if row is None:
                 return False
             now, number = self._clock(), row.version + 1
             add_version(connection, analysis_id, number, version, now)
+            digest_rows.keep(connection, analysis_id, of, work_ms)
             change = analyses.update().where(analyses.c.analysis_id == analysis_id)
             connection.execute(change.values(version=number, content_key=content_key))
             if deepen_in_s is not None:
@@ -191,6 +199,7 @@ class WorkList:
 
         It waits in its row, not here: `supply`, a refusal or the sweeper at the deadline make it PENDING again.
         """
+        of, work_ms = digest(version.interpretation), self._worked_ms(analysis_id)
         with self._database.write() as connection:
             row = first(connection, self._running(analysis_id))
             if row is None:
@@ -198,6 +207,7 @@ class WorkList:
             now, number = self._clock(), row.version + 1
             expire_time = now + int(patience_s * MICROSECONDS)
             add_version(connection, analysis_id, number, version, now)
+            digest_rows.keep(connection, analysis_id, of, work_ms)
             change = analyses.update().where(analyses.c.analysis_id == analysis_id)
             values = {"state": State.AWAITING_PARTS, "owner": None, "attempts": 0, "version": number}
             connection.execute(change.values(values | {"update_time": now}))
@@ -292,6 +302,11 @@ class WorkList:
                 change = analyses.update().where(analyses.c.analysis_id.in_(ids))
                 connection.execute(change.values(lease_until=now + int(lease_s * MICROSECONDS)))
         return ids
+
+    def _worked_ms(self, analysis_id: str) -> int:
+        """How long this process has worked on it since its claim."""
+        begun = self._begun.get(analysis_id)
+        return 0 if begun is None else round((time.monotonic() - begun) * 1000)
 
     def _hold(self, analysis_id: str, change: int) -> None:
         with self._lock:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 from docferry.errors import ConfigurationError, DocferryError
 from docferry.metrics import Metrics, MetricsPage, serve_metrics
@@ -21,6 +24,7 @@ from docferry_cloud.deepen_list import MARK
 from docferry_cloud.engine import Engine, TwoStepEngine
 from docferry_cloud.interpreter import Interpreter
 from docferry_cloud.loops import end, keep_going
+from docferry_cloud.parent_link import ParentLink
 from docferry_cloud.settings import CloudSettings
 from docferry_cloud.sweeper import Sweeper
 from docferry_cloud.workflow import Workflows
@@ -35,7 +39,7 @@ class Worker:
     """
 
     def __init__(
-        self, core: Core, settings: CloudSettings, *, engine_factory: Callable[[], Engine], times: Times
+        self, core: Core, settings: CloudSettings, *, engine_factory: Callable[[], Engine] | None, times: Times
     ) -> None:
         self._core = core
         self._settings = settings
@@ -63,6 +67,13 @@ class Worker:
             times=times.sweep,
         )
         self._loops: list[asyncio.Task[None]] = []
+        self._numbers = itertools.count(1)
+        self.documents = 0
+
+    @property
+    def engine(self) -> str:
+        """The engine's name once it is loaded."""
+        return "" if self._engine is None else self._engine.name
 
     async def come_up(self) -> None:
         """Load the engine and begin to work.
@@ -70,7 +81,7 @@ class Worker:
         Raises:
             DocferryError: Whatever `engine_factory` raised.
         """
-        if self._settings.workers:
+        if self._settings.workers and self._engine_factory is not None:
             engine = await asyncio.to_thread(self._engine_factory)
             if self._stopping.is_set():
                 return
@@ -127,6 +138,7 @@ class Worker:
                 progress_s=self._times.progress,
                 deep_retry_s=self._times.deep_retry,
             ).run(workflow_id)
+            self.documents = next(self._numbers)
         elif isinstance(self._engine, TwoStepEngine):
             deep = DeepWork(core.store, core.deepenings, self._engine.deep, self._stopping)
             deep.run(workflow_id.removeprefix(MARK))
@@ -154,11 +166,13 @@ async def work(
     engine_factory: Callable[[], Engine],
     ready: Callable[[], None] | None = None,
     times: Times | None = None,
+    parent: ParentLink | None = None,
 ) -> bool:
     """Work on what the front ends of the same database take in, until SIGTERM or SIGINT, or until it is outgrown.
 
     Args:
         ready: Called once work is taken up.
+        parent: To the front end that started this process; with it gone the work ends too. Its page shows the metrics.
 
     Returns:
         Whether the process is older or larger than the settings allow: it has given back what it had not finished, and
@@ -171,31 +185,37 @@ async def work(
     times = times or Times()
     core = make_core(settings)
     worker = Worker(core, settings, engine_factory=engine_factory, times=times)
-    page = _metrics_page(core, settings)
+    parent = parent or ParentLink()
+    page = None if parent.attached else _metrics_page(core, settings)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    tasks: list[asyncio.Task[None]] = []
     try:
+        await _attach(parent, core)
+        tasks.append(asyncio.create_task(_orphaned(parent, stop)))
         await core.database.run(core.database.create)
         await core.database.run(core.log.open)
-        up = asyncio.create_task(worker.come_up())
+        await _come_up(worker, stop)
+        if not stop.is_set():
+            if ready is not None:
+                ready()
+            parent.working(core.owner, worker.engine)
+        tasks.append(keep_going("health", partial(_watch_health, worker, core.metrics, times.health)))
+        outgrown = asyncio.create_task(_outgrown(worker, settings, times.health))
         stopped = asyncio.create_task(stop.wait())
-        await asyncio.wait((up, stopped), return_when=asyncio.FIRST_COMPLETED)
-        if stop.is_set():
-            worker.halt()
-        # The engine's load cannot be interrupted, and DBOS must not come up after it was taken down.
-        await up
-        if ready is not None and not stop.is_set():
-            ready()
-        outgrown = asyncio.create_task(_outgrown(settings, times.health))
-        health = keep_going("health", partial(_watch_health, worker, core.metrics, times.health))
         await asyncio.wait((stopped, outgrown), return_when=asyncio.FIRST_COMPLETED)
-        await end([health])
         outgrown.cancel()
         stopped.cancel()
+        if not stop.is_set():
+            parent.recycling()
         return not stop.is_set()
+    except DocferryError as error:
+        parent.failed(error)
+        raise
     finally:
+        await end(tasks)
         await worker.stop()
         await asyncio.to_thread(core.blob_threads.close)
         if page is not None:
@@ -203,8 +223,39 @@ async def work(
         if core.traces is not None:
             await asyncio.to_thread(core.traces.close)
         await asyncio.to_thread(core.database.close)
+        await parent.close()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
+
+
+def begin_anew() -> NoReturn:
+    """Put a new process in this one's place: the same to whoever watches it, and none of its memory."""
+    os.execv(sys.executable, sys.orig_argv)  # noqa: S606 - the command that started us, word for word
+
+
+async def _attach(parent: ParentLink, core: Core) -> None:
+    await parent.open()
+    if not parent.attached:
+        return
+    core.metrics.relay(parent.measured)
+    core.log.listen(parent.grown)
+
+
+async def _orphaned(parent: ParentLink, stop: asyncio.Event) -> None:
+    await parent.gone()
+    log.warning("the front end that started this worker is gone")
+    stop.set()
+
+
+async def _come_up(worker: Worker, stop: asyncio.Event) -> None:
+    up = asyncio.create_task(worker.come_up())
+    stopped = asyncio.create_task(stop.wait())
+    await asyncio.wait((up, stopped), return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if stop.is_set():
+        worker.halt()
+    # The engine's load cannot be interrupted, and DBOS must not come up after it was taken down.
+    await up
 
 
 def _metrics_page(core: Core, settings: CloudSettings) -> MetricsPage | None:
@@ -229,14 +280,16 @@ async def _watch_health(worker: Worker, metrics: Metrics, pause_s: float) -> Non
         await asyncio.sleep(pause_s)
 
 
-async def _outgrown(settings: CloudSettings, pause_s: float) -> None:
-    """Wait until this process is older or larger than allowed; for ever if nothing bounds it."""
+async def _outgrown(worker: Worker, settings: CloudSettings, pause_s: float) -> None:
+    """Wait until this process is older or larger, or has read more, than allowed; for ever if nothing bounds it."""
     began = time.monotonic()
     while True:
         await asyncio.sleep(pause_s)
         age_s, memory_mb = time.monotonic() - began, resident_mb()
-        if 0 < settings.recycle_s < age_s or 0 < settings.recycle_mb < memory_mb:
-            log.warning("to be begun anew after %.1f h, at %d MB", age_s / 3600, memory_mb)
+        worn = 0 < settings.recycle_documents <= worker.documents
+        if worn or 0 < settings.recycle_s < age_s or 0 < settings.recycle_mb < memory_mb:
+            read, hours = worker.documents, age_s / 3600
+            log.warning("to be begun anew after %.1f h and %d documents, at %d MB", hours, read, memory_mb)
             return
 
 

@@ -223,7 +223,10 @@ class Outbox:
         with self._transaction() as database:
             self._finish(document_id, State.SETTLED, timings, analysis=analysis, error="{}", **kept)
             database.execute(_FORGET, (State.SETTLED, State.SETTLED, KEEP_ANSWERS))
-        self._drop(document_id, original=not keep_original)
+            self._drop_rows(document_id)
+        if not keep_original:
+            # Only once the state is on the disk; what a kill leaves is swept at the next start.
+            self._drop_original(document_id)
 
     def failed(self, document_id: str, error: DocferryError, *, state: State = State.FAILED) -> None:
         """The document cannot go on: FAILED here, or QUARANTINED by the cloud's refusal. Everything is kept."""
@@ -231,8 +234,11 @@ class Outbox:
 
     def discarded(self, document_id: str, error: DocferryError) -> None:
         """Somebody deleted the document in the cloud: nothing of it is kept here either."""
-        self._finish(document_id, State.FAILED, {}, error=json.dumps(error.as_dict()))
-        self._drop(document_id, answers=True)
+        # The file first: a kill in between, and the cloud's word is heard once more.
+        self._drop_original(document_id)
+        with self._transaction():
+            self._finish(document_id, State.FAILED, {}, error=json.dumps(error.as_dict()))
+            self._drop_rows(document_id, answers=True)
 
     def retry(self, document_id: str) -> bool:
         """Let a failed or quarantined document go again from its last good step; False if there is nothing to go on."""
@@ -303,8 +309,8 @@ class Outbox:
     def _finish(self, document_id: str, state: State, timings: dict[str, float], **values: str | bytes | float) -> None:
         self._advance(document_id, state, tuple(set(State) - FINAL), timings, **values)
 
-    def _drop(self, document_id: str, *, answers: bool = False, original: bool = True) -> None:
-        """Give back a finished document's space."""
+    def _drop_rows(self, document_id: str, *, answers: bool = False) -> None:
+        """Give back a finished document's space, in the transaction that finishes it: a kill leaves nothing behind."""
         columns = "request = NULL, edge_answer = NULL, analysis = NULL" if answers else "request = NULL"
         with self._transaction() as database:
             database.execute(
@@ -313,8 +319,9 @@ class Outbox:
             )
             database.execute("DELETE FROM parts WHERE document_id = ?", (document_id,))
             self.originals.drop_supplies(document_id)
-        if original:
-            (self._spool / document_id).unlink(missing_ok=True)
+
+    def _drop_original(self, document_id: str) -> None:
+        (self._spool / document_id).unlink(missing_ok=True)
 
     def _insert(self, document_id: str, source: str, file_name: str, size: int, captured_at: float) -> None:
         values = (document_id, str(uuid.uuid4()), source, file_name[:255], size, captured_at, clock(), State.CAPTURED)

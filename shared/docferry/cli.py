@@ -59,6 +59,7 @@ def application() -> typer.Typer:
     app.command("submit")(client_commands.submit)
     app.command("watch")(client_commands.watch)
     app.command("get")(client_commands.get)
+    app.command("fill")(client_commands.fill)
     app.command("export")(client_commands.export)
     app.command("demo")(demo.demo)
     app.add_typer(model_commands.application(), name="models")

@@ -14,11 +14,11 @@ import hashlib
 import mimetypes
 import random
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import grpc
 import grpc.aio
@@ -37,11 +37,21 @@ from docferry.channel import (
 from docferry.document import Box
 from docferry.envelope import MAX_PART_BYTES
 from docferry.errors import EnvelopeError, ImageTooLarge, NotFound, Unavailable, UnreadableImage
+from docferry.fields.schema import wanted_fields
+from docferry.schema_filling import Leaves, leaves, value_of
 from docferry.status import error_from_rpc
-from docferry.v1 import analysis_pb2, analysis_service_pb2, device_service_pb2, envelope_pb2, event_pb2
+from docferry.v1 import (
+    analysis_pb2,
+    analysis_service_pb2,
+    claim_service_pb2,
+    device_service_pb2,
+    envelope_pb2,
+    event_pb2,
+)
 from docferry.wire import box_to_proto
 
 _ANALYSES = "/docferry.v1.AnalysisService"
+_CLAIMS = "/docferry.v1.ClaimService"
 _DEVICES = "/docferry.v1.DeviceService"
 _FINISHED = frozenset(
     {
@@ -225,6 +235,51 @@ class Client:
             if response.HasField("answer"):
                 answer = response.answer
         return answer
+
+    async def fill(self, analysis_id: str, schema: Any, *, version: int = 0) -> Leaves:
+        """What the document says to each leaf of a schema, by the leaf's path, in the schema's order.
+
+        Each leaf is as `docferry.schema_filling.leaves` says; `docferry.fields.schema.in_shape` gives the whole.
+
+        Args:
+            schema: A parsed JSON Schema of an object, or a list of questions.
+            version: 0 is the newest.
+
+        Raises:
+            NotFound: No such analysis or version.
+            ConfigurationError: The schema cannot be filled.
+            Conflict: Nothing has been read yet.
+        """
+        paths = [wanted.path for wanted in wanted_fields(schema)]
+        request = analysis_service_pb2.FillRequest(analysis_id=analysis_id, schema=value_of(schema), version=version)
+        response = await self._call("Fill", request.SerializeToString(), analysis_service_pb2.FillResponse)
+        found = leaves(response)
+        return {path: found[path] for path in paths}
+
+    async def cancel(self, analysis_id: str) -> analysis_pb2.Analysis:
+        """Stop the work on an analysis; a finished one stays as it is."""
+        request = analysis_service_pb2.CancelRequest(analysis_id=analysis_id)
+        response = await self._call("Cancel", request.SerializeToString(), analysis_service_pb2.CancelResponse)
+        return response.analysis
+
+    async def claim(self, analysis_id: str) -> str:
+        """A one-time link by which whoever opens it first sees this analysis; empty where nobody knows its address."""
+        request = claim_service_pb2.ClaimServiceCreateRequest(analysis_id=analysis_id)
+        answer = claim_service_pb2.ClaimServiceCreateResponse
+        return (await self._call("Create", request.SerializeToString(), answer, service=_CLAIMS)).link
+
+    async def correct(
+        self, analysis_id: str, version: int, lines: Sequence[analysis_service_pb2.LineCorrection]
+    ) -> analysis_pb2.Analysis:
+        """Put lines of a version right; gives the analysis with the new one.
+
+        Raises:
+            Outdated: Another version is the newest.
+            InputError: There is no such line.
+        """
+        request = analysis_service_pb2.CorrectRequest(analysis_id=analysis_id, version=version, lines=lines)
+        response = await self._call("Correct", request.SerializeToString(), analysis_service_pb2.CorrectResponse)
+        return response.analysis
 
     async def delete(self, analysis_id: str) -> None:
         """Delete an analysis and all its data now."""

@@ -15,7 +15,7 @@ from docferry import console, report
 from docferry.client import Client, finished
 from docferry.errors import ConfigurationError, DocferryError
 from docferry.fields.schema import in_shape
-from docferry.schema_filling import as_rows, fill, load_schema
+from docferry.schema_filling import as_rows, load_schema
 from docferry.v1 import analysis_pb2, analysis_service_pb2, envelope_pb2, event_pb2
 
 _EFFORTS = {
@@ -31,6 +31,8 @@ _FORMATS = {
     "html": analysis_service_pb2.ExportRequest.FORMAT_HTML,
     "pdf": analysis_service_pb2.ExportRequest.FORMAT_PDF,
     "content-list": analysis_service_pb2.ExportRequest.FORMAT_CONTENT_LIST,
+    "hocr": analysis_service_pb2.ExportRequest.FORMAT_HOCR,
+    "alto": analysis_service_pb2.ExportRequest.FORMAT_ALTO,
 }
 _PACKERS = "docferry.packers"
 
@@ -160,6 +162,31 @@ def export(
         raise ConfigurationError(f"{output} cannot be written: {error.strerror}", remedy="name another file") from error
 
 
+def fill(
+    identifier: Annotated[str, typer.Argument(metavar="ID", help="An analysis id or a document id.")],
+    schema: Annotated[Path, typer.Option("--schema", help="JSON Schema or list of questions, as a JSON file.")],
+    version: Annotated[int, typer.Option("--version", help="The version to fill it from; 0 is the newest.")] = 0,
+    to: To = "127.0.0.1:50051",
+    token: Token = "",
+    ca: Ca = None,
+    json: Json = False,
+) -> None:
+    """Fill a schema of your own from a document: each field with its confidence and evidence, or not found."""
+    wanted = load_schema(schema)
+
+    async def run() -> dict[str, Any]:
+        async with Client.connect(to, token=token, ca=ca) as client:
+            found = await _found(client, identifier)
+            filled = await client.fill(found.analysis_id, wanted, version=version)
+            tree = {"file": found.file_name, "status": "done", "analysis_id": found.analysis_id}
+            if not json:
+                return tree | {"fields": as_rows(filled)}
+            values = {path: leaf["value"] for path, leaf in filled.items()}
+            return tree | {"values": in_shape(wanted, values), "fields": in_shape(wanted, filled)}
+
+    _show(asyncio.run(run()), json)
+
+
 async def _found(client: Client, identifier: str) -> analysis_pb2.Analysis:
     """An analysis by its own id or its document's."""
     try:
@@ -209,7 +236,7 @@ async def _with_schema(client: Client, tree: dict[str, Any], schema: Any, json: 
     if schema is None or tree["status"] != "done":
         return tree
     try:
-        filled = await fill(client, tree["analysis_id"], schema)
+        filled = await client.fill(tree["analysis_id"], schema)
     except DocferryError as error:
         return report.failure(tree["file"], error)
     return tree | {"fields": in_shape(schema, filled) if json else as_rows(filled)}

@@ -16,6 +16,7 @@ DICTIONARIES = (40001,)
 32768 and from 2^31 on are zstd's own (RFC 8878, section 5)."""
 
 _LEVEL = 19
+_MAGIC = zstandard.FRAME_HEADER
 _LARGEST_WINDOW = 8 << 20
 
 _Dictionary = zstandard.ZstdCompressionDict | None
@@ -32,15 +33,16 @@ class Limits:
 
 def compress(numbers: bytes, texts: bytes, dictionary: int = DICTIONARIES[-1]) -> pb.Payload:
     """The smaller payload of two: compressed with the dictionaries of that id (0 for none), or as it is."""
-    packed = [
+    frames = [
         # The payload says which dictionary it was, so the frame need not. A compressor is not safe to share.
         zstandard.ZstdCompressor(level=_LEVEL, dict_data=held, write_dict_id=False).compress(data)
         for data, held in zip((numbers, texts), _dictionaries(dictionary), strict=True)
     ]
-    sizes = {"decoded_size": len(numbers), "texts_size": len(texts)}
+    packed = [frame.removeprefix(_MAGIC) for frame in frames]
     if sum(map(len, packed)) >= len(numbers) + len(texts):
+        sizes = {"decoded_size": len(numbers), "texts_size": len(texts)}
         return pb.Payload(encoding=pb.ENCODING_IDENTITY, data=numbers, texts=texts, **sizes)
-    return pb.Payload(encoding=pb.ENCODING_ZSTD, data=packed[0], texts=packed[1], dictionary_id=dictionary, **sizes)
+    return pb.Payload(encoding=pb.ENCODING_ZSTD_BARE, data=packed[0], texts=packed[1], dictionary_id=dictionary)
 
 
 def decompress(payload: pb.Payload, limits: Limits | None = None) -> tuple[bytes, bytes]:
@@ -53,6 +55,8 @@ def decompress(payload: pb.Payload, limits: Limits | None = None) -> tuple[bytes
         EnvelopeError: Encoding or dictionary unknown, frame damaged, or not the stated size.
     """
     limits = limits or Limits()
+    if payload.encoding == pb.ENCODING_ZSTD_BARE:
+        payload = _with_magic(payload)
     size, packed = payload.decoded_size + payload.texts_size, len(payload.data) + len(payload.texts)
     if size > limits.size or (size > limits.free and size > limits.ratio * packed):
         raise EnvelopeTooLarge(
@@ -92,6 +96,33 @@ def _decoded(name: str, encoding: int, data: bytes, size: int, dictionary: _Dict
     return data
 
 
+def _with_magic(bare: pb.Payload) -> pb.Payload:
+    """The same as ENCODING_ZSTD, its sizes taken from the frames."""
+    frames = {"data": _MAGIC + bare.data, "texts": _MAGIC + bare.texts}
+    sizes = {name: _stated(name, frame) for name, frame in frames.items()}
+    return pb.Payload(
+        encoding=pb.ENCODING_ZSTD,
+        dictionary_id=bare.dictionary_id,
+        decoded_size=sizes["data"],
+        texts_size=sizes["texts"],
+        **frames,
+    )
+
+
+def _stated(name: str, frame: bytes) -> int:
+    try:
+        size = zstandard.frame_content_size(frame)
+    except zstandard.ZstdError as error:
+        raise _no_frame(name, error) from None
+    if size < 0:
+        raise EnvelopeError(
+            f"the structure's {name} is a zstd frame that does not state its content size",
+            remedy="write it with its content size",
+            field=f"structure.{name}",
+        )
+    return size
+
+
 def _unzstd(name: str, data: bytes, size: int, dictionary: _Dictionary) -> bytes:
     try:
         # `decompress` trusts the frame's own content size more than any argument: compare it first.
@@ -105,11 +136,15 @@ def _unzstd(name: str, data: bytes, size: int, dictionary: _Dictionary) -> bytes
         decompressor = zstandard.ZstdDecompressor(dict_data=dictionary, max_window_size=_LARGEST_WINDOW)
         return decompressor.decompress(data, max_output_size=size, allow_extra_data=False)
     except zstandard.ZstdError as error:
-        raise EnvelopeError(
-            f"the structure's {name} is not a zstd frame: {error}",
-            remedy="send one whole frame",
-            field=f"structure.{name}",
-        ) from None
+        raise _no_frame(name, error) from None
+
+
+def _no_frame(name: str, error: zstandard.ZstdError) -> EnvelopeError:
+    return EnvelopeError(
+        f"the structure's {name} is not a zstd frame: {error}",
+        remedy="send one whole frame",
+        field=f"structure.{name}",
+    )
 
 
 @functools.cache

@@ -52,6 +52,8 @@ class Metric:
         return (self.name,)
 
 
+Relay = Callable[[str, str, float, tuple[str, ...]], None]
+"""Told `count` or `observe`, a metric's name, the value and the labels; from whatever thread."""
 Sample = tuple[str, tuple[str, ...], float]
 """A metric's name, the values of its labels in the table's order, and its value."""
 
@@ -69,17 +71,33 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._table = {metric.name: metric for metric in table}
         self._look_up = look_up
+        self._relay: Relay | None = None
         self._made: dict[str, Any] = {m.name: _make(m, self.registry) for m in table if not m.looked_up}
         ProcessCollector(registry=self.registry)
         self.registry.register(self)
 
+    def relay(self, relay: Relay) -> None:
+        """Tell what is counted and observed to another process too, which shows it among its own."""
+        self._relay = relay
+
     def count(self, name: str, *labels: str, by: float = 1.0) -> None:
         """Add to a counter. An unknown label value raises ValueError."""
         self._of(name, labels).inc(by)
+        if self._relay is not None:
+            self._relay("count", name, by, labels)
 
     def observe(self, name: str, value: float, *labels: str) -> None:
         """Add a value to a histogram; a duration below 0, by a clock that was set back, counts as 0."""
         self._of(name, labels).observe(max(0.0, value))
+        if self._relay is not None:
+            self._relay("observe", name, value, labels)
+
+    def heard(self, kind: str, name: str, value: float, labels: Sequence[str]) -> None:
+        """Add what a `relay` of another process told."""
+        if kind == "count":
+            self.count(name, *labels, by=value)
+        else:
+            self.observe(name, value, *labels)
 
     def set(self, name: str, value: float, *labels: str) -> None:
         """Set a gauge."""

@@ -1,7 +1,7 @@
 """The envelope's structure: a reading packed by columns, quantised, delta-coded and compressed.
 
 What is lost on the way is stated: geometry is rounded to whole pixels of the page (1/4096 where its size is unknown),
-scores and confidences to 1/255, the quality report down to a hundredth of itself, and line breaks inside a line's text
+raw scores to 1/51, confidences to 1/255, the quality report down to a hundredth of itself, and line breaks in texts
 become spaces. Everything else comes back as it was, region and line ids too, as long as they are the reader's (r1, r2,
 ...; r1.l1, r1.l2, ... with gaps); others are numbered anew.
 """
@@ -138,7 +138,7 @@ def _pack_page(page: Page) -> pb.PackedPage:
         region_boxes=deltas(grid.row(region.box) for region in page.regions),
         region_scores=bytes(_byte(region.score) for region in page.regions),
         region_lines=[len(region.lines) for region in page.regions],
-        scores=bytes(_byte(line.score) for line in lines),
+        scores=bytes(_coarse_byte(line.score) for line in lines),
         confidences=bytes(_byte(line.confidence or 0.0) for line in lines) if calibrated else b"",
         region_skips=_skips(regions, frozenset()),
         line_skips=_skips(numbers, starts),
@@ -294,3 +294,8 @@ def _one_line(text: str) -> str:
 
 def _byte(value: float) -> int:
     return round(255 * min(1.0, max(0.0, value)))
+
+
+def _coarse_byte(value: float) -> int:
+    """A raw score in 1/51, written in 1/255: what is decided by is the confidence, and fewer values pack better."""
+    return 5 * round(51 * min(1.0, max(0.0, value)))

@@ -1,26 +1,21 @@
-"""Fill a user's own schema from a finished analysis, by asking the service one question a leaf."""
+"""A user's own schema: read from a file, and what a service filled it with in the schema's shape."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
+
+from google.protobuf import json_format, struct_pb2
 
 from docferry import report
 from docferry.errors import ConfigurationError
-from docferry.fields.schema import Wanted, typed, wanted_fields
-from docferry.v1 import analysis_pb2
+from docferry.fields.schema import wanted_fields
+from docferry.v1 import analysis_service_pb2
 
-Filled = dict[tuple[str, ...], dict[str, Any]]
-
-
-class Asker(Protocol):
-    """What answers questions about an analysis: `Client` does."""
-
-    async def ask(self, analysis_id: str, question: str) -> analysis_pb2.Answer:
-        """The answer; empty where the document does not hold it."""
-        ...
+Leaves = dict[tuple[str, ...], dict[str, Any]]
+"""What was found for each leaf, by its path."""
 
 
 def load_schema(file: Path) -> Any:
@@ -39,42 +34,49 @@ def load_schema(file: Path) -> Any:
     return schema
 
 
-async def fill(asker: Asker, analysis_id: str, schema: Any) -> Filled:
+def value_of(tree: Any) -> struct_pb2.Value:
+    """Any JSON as a message.
+
+    Raises:
+        ConfigurationError: It is nothing that JSON knows, or nested too deep.
+    """
+    try:
+        return json_format.ParseDict(tree, struct_pb2.Value())
+    except (json_format.Error, ValueError, TypeError, RecursionError) as error:
+        raise ConfigurationError(f"the schema is no JSON: {error}", remedy="give what a JSON file may hold") from None
+
+
+def tree_of(value: struct_pb2.Value) -> Any:
+    """The JSON in a message; whole numbers are ints, an unset one is None.
+
+    Raises:
+        ConfigurationError: It holds a number that is none (NaN, infinity), or is nested too deep.
+    """
+    try:
+        return json_format.MessageToDict(value)
+    except (json_format.Error, ValueError, RecursionError) as error:
+        raise ConfigurationError(f"the schema is no JSON: {error}", remedy="give what a JSON file may hold") from None
+
+
+def leaves(response: analysis_service_pb2.FillResponse) -> Leaves:
     """What the document says to each leaf of a schema, by the leaf's path.
 
     Each is `{"found", "value", "text", "confidence", "evidence", "question"}`: `value` has the schema's type, `text` is
     as the document has it; where nothing was found, or nothing of that type, `found` is False, `value` None and
     `confidence` 0.
-
-    Raises:
-        ConfigurationError: The schema cannot be filled.
-        DocferryError: As `Asker.ask` says.
     """
-    return {wanted.path: await _leaf(asker, analysis_id, wanted) for wanted in wanted_fields(schema)}
-
-
-async def _leaf(asker: Asker, analysis_id: str, wanted: Wanted) -> dict[str, Any]:
-    for question in wanted.questions:
-        answer = await asker.ask(analysis_id, question)
-        value = typed(wanted, answer.answer)
-        if value is not None:
-            told = report.answer(answer)
-            return {
-                "found": True,
-                "value": value,
-                "text": told["answer"],
-                "confidence": told["confidence"],
-                "evidence": told["evidence"],
-                "question": question,
-            }
-    return {
-        "found": False,
-        "value": None,
-        "text": "",
-        "confidence": 0.0,
-        "evidence": [],
-        "question": wanted.questions[0],
-    }
+    found: Leaves = {}
+    for field in response.fields:
+        told = report.answer(field.answer)
+        found[tuple(field.path)] = {
+            "found": field.found,
+            "value": tree_of(field.value),
+            "text": told["answer"],
+            "confidence": told["confidence"],
+            "evidence": told["evidence"],
+            "question": told["question"],
+        }
+    return found
 
 
 def as_rows(filled: Mapping[tuple[str, ...], Mapping[str, Any]]) -> list[dict[str, Any]]:

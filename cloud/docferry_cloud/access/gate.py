@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import hmac
 import logging
+import math
 import time
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -14,14 +15,18 @@ from typing import Any, Self
 import grpc.aio
 
 from docferry.errors import DocferryError, Forbidden, Unauthenticated
+from docferry_cloud.access import sessions
 from docferry_cloud.access.audit import Entry, Trail
+from docferry_cloud.access.claims import Claims, Half, claim_fits, parsed_claim
 from docferry_cloud.access.keys import USE_NOTED_S, Keys, Stored, fits, parsed
 from docferry_cloud.access.limits import CallLimits
 from docferry_cloud.access.rules import RULES, Scope
-from docferry_cloud.analysis_rows import MICROSECONDS
+from docferry_cloud.access.sessions import Session, Sessions
+from docferry_cloud.analysis_rows import MICROSECONDS, not_found
 from docferry_cloud.database import Database
 from docferry_cloud.rows import Caller
-from docferry_cloud.settings import LOCAL_TENANT, Token
+from docferry_cloud.settings import LOCAL_TENANT
+from docferry_cloud.settings_rows import Token
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +38,7 @@ CALLED_FROM = "docferry-called-from"
 
 _MOST_REMEMBERED = 10_000
 _SCHEME = "bearer "
+_HASH_DIGITS = 64
 _ALL = frozenset(Scope)
 _OF_ALL = frozenset({Scope.READ, Scope.ADMIN})
 _READERS = RULES["docferry.v1.AnalysisService.Get"].scopes
@@ -42,11 +48,19 @@ Metadata = tuple[tuple[str, str | bytes], ...]
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who calls, and what that allows. `who` names the key or the token."""
+    """Who calls, and what that allows.
+
+    Attributes:
+        who: Names the key or the token.
+        holder: What a session of it is bound to: the key's id, or the token's hash in hex.
+        session_id: The session that it comes by, if it does.
+    """
 
     caller: Caller
     who: str
     scopes: frozenset[Scope]
+    holder: str = ""
+    session_id: str = ""
 
 
 LOCAL = Visitor(Caller(LOCAL_TENANT, LOCAL_TENANT), LOCAL_TENANT, _ALL)
@@ -65,11 +79,14 @@ class Gate:
     ) -> None:
         self._database = database
         self._keys = keys
+        self._claims = Claims(database)
         self._tokens = tokens
         self._limits = limits
         self.trail = trail
         # A key, the database's time when it was looked up, and ours.
         self._remembered: dict[str, tuple[Stored, int, float]] = {}
+        self._sessions = Sessions(database)
+        self._remembered_sessions: dict[str, tuple[Session, float]] = {}
         self._noted: dict[str, int] = {}
         self._open: tuple[bool, float] | None = None
 
@@ -88,7 +105,17 @@ class Gate:
             if await self._is_open():
                 return LOCAL
             raise Unauthenticated("the call carries no key", remedy="send the metadata `authorization: Bearer KEY`")
-        found = await self._by_key(given) if parsed(given) else self._by_token(given)
+        if parsed_claim(given):
+            # Refused when it is over also where everyone else is local: it was for one document.
+            if (claimed := await self._by_claim(given)) is None:
+                raise Unauthenticated("this link is not valid", remedy="scan the code again, or ask for a new link")
+            return claimed
+        if (session := sessions.parsed(given)) is not None:
+            found = await self._by_session(*session)
+        elif (key := parsed(given)) is not None:
+            found = await self._by_key(*key)
+        else:
+            found = self._by_token(hashlib.sha256(given.encode()).digest())
         if found is not None:
             return found
         # A key that someone sends to a service which needs none does no harm.
@@ -106,25 +133,64 @@ class Gate:
         if visitor is not LOCAL:
             self._limits.take(visitor.who)
 
-    def _by_token(self, given: str) -> Visitor | None:
-        digest = hashlib.sha256(given.encode()).digest()
+    def forget(self, session_id: str) -> None:
+        """Refuse a session that is over at once; other front ends do within `REMEMBERED_S`."""
+        self._remembered_sessions.pop(session_id, None)
+
+    def _by_token(self, digest: bytes) -> Visitor | None:
         # Every token is compared, in constant time: how long this takes tells nothing.
         matches = [token for token in self._tokens if hmac.compare_digest(token.sha256, digest)]
         if not matches:
             return None
         token = matches[0]
-        return Visitor(Caller(token.tenant, token.device), f"{token.tenant}/{token.device}", _ALL)
+        who = f"{token.tenant}/{token.device}"
+        return Visitor(Caller(token.tenant, token.device), who, _ALL, digest.hex())
 
-    async def _by_key(self, given: str) -> Visitor | None:
-        key_id, secret = parsed(given) or ("", "")
+    async def _by_session(self, session_id: str, secret: str) -> Visitor | None:
+        """Whoever opened the session, as long as that holds: a key that is revoked takes its sessions along."""
+        before = time.monotonic()
+        session, looked_up = self._remembered_sessions.get(session_id, (None, -math.inf))
+        if before - looked_up > REMEMBERED_S:
+            session = await self._database.run(self._sessions.find, session_id)
+            self._remembered_sessions.pop(session_id, None)
+            if session is not None:
+                self._remembered_sessions[session_id] = (session, before)
+                if len(self._remembered_sessions) > _MOST_REMEMBERED:
+                    del self._remembered_sessions[next(iter(self._remembered_sessions))]
+        if not sessions.fits(session, secret) or session is None:
+            return None
+        if await self._database.run(self._database.now) >= session.expire_time:
+            return None
+        if len(session.holder) == _HASH_DIGITS:
+            found = self._by_token(bytes.fromhex(session.holder))
+        else:
+            found = await self._by_key(session.holder, None)
+        return None if found is None else replace(found, session_id=session_id)
+
+    async def _by_key(self, key_id: str, secret: str | None) -> Visitor | None:
+        """The key's visitor, if it is valid and the secret its own; None asks for no secret: a session had its own."""
         stored, now = await self._look_up(key_id)
-        if not fits(stored, secret) or stored is None or not stored.key.valid(now):
+        if (secret is not None and not fits(stored, secret)) or stored is None or not stored.key.valid(now):
             return None
         key = stored.key
         if now - self._noted.get(key_id, key.last_use or 0) > USE_NOTED_S * MICROSECONDS:
             self._noted[key_id] = now
             await self._database.run(self._keys.note_use, key_id, now)
-        return Visitor(Caller(key.tenant, key.device), key_id, key.scopes)
+        return Visitor(Caller(key.tenant, key.device), key_id, key.scopes, key_id)
+
+    async def _by_claim(self, given: str) -> Visitor | None:
+        """Whoever holds a claim: looked up at every call, so that taking one back holds at once."""
+        half, claim_id, secret = parsed_claim(given) or (Half.LINK, "", "")
+        stored, now = await self._database.run(lambda: (self._claims.find(claim_id), self._database.now()))
+        if not claim_fits(stored, half, secret) or stored is None:
+            return None
+        claim, who = stored.claim, f"claim:{claim_id}"
+        if half is Half.LINK:
+            # Whether it can still be opened is decided when it is, so that of two only one succeeds.
+            return Visitor(Caller(claim.tenant, claim.device, link=claim_id), who, frozenset())
+        if not claim.session_valid(now):
+            return None
+        return Visitor(Caller(claim.tenant, claim.device, claimed=claim.analysis_id), who, frozenset())
 
     async def _look_up(self, key_id: str) -> tuple[Stored | None, int]:
         """A key, and the database's time: every front end takes a key to expire at the same moment."""
@@ -214,10 +280,11 @@ class Visit:
         self._checked = time.monotonic()
         if visitor is LOCAL:
             return self._caller(visitor)
-        if not visitor.scopes & rule.scopes:
+        caller = visitor.caller
+        if not (visitor.scopes & rule.scopes or (caller.claimed and rule.claimed) or (caller.link and rule.opens)):
             raise Forbidden(
                 f"this key does not allow {self._rpc.rpartition('.')[2]}",
-                remedy=f"use a key with one of the scopes {', '.join(sorted(rule.scopes))}",
+                remedy=f"use a key with one of the scopes {', '.join(sorted(rule.scopes)) or 'of a link'}",
             )
         self._gate.take(visitor)
         if rule.recorded:
@@ -228,8 +295,12 @@ class Visit:
         return replace(
             visitor.caller,
             traceparent=_value(self._metadata, "traceparent"),
-            reads=bool(visitor.scopes & _READERS),
+            reads=bool(visitor.scopes & _READERS or visitor.caller.claimed),
             only_own=not visitor.scopes & _OF_ALL,
+            who="" if visitor is LOCAL else visitor.who,
+            scopes=frozenset(visitor.scopes),
+            session_id=visitor.session_id,
+            holder=visitor.holder,
         )
 
     async def still_admitted(self) -> None:
@@ -242,9 +313,25 @@ class Visit:
             await self._gate.visitor(self._metadata)
             self._checked = time.monotonic()
 
+    def confine(self, request: Any) -> None:
+        """Keep the holder of a claim to its document.
+
+        Raises:
+            NotFound: The request is about another one, or about none where it could name one.
+        """
+        claimed, named = self._visitor.caller.claimed if self._visitor else "", RULES[self._rpc].names
+        if not claimed or not named:
+            return
+        value = request
+        for name in named.split("."):
+            value = getattr(value, name)
+        if value != claimed:
+            raise not_found(str(value))
+
     def about(self, message: Any) -> None:
-        """Take the analysis's id from a request or an answer that names one."""
+        """Take the analysis's id, or that of the key it is about, from a request or an answer that names one."""
         named = getattr(message, "analysis_id", "") or getattr(getattr(message, "analysis", None), "analysis_id", "")
+        named = named or getattr(message, "key_id", "") or getattr(getattr(message, "key", None), "key_id", "")
         self._analysis_id = self._analysis_id or str(named)
 
 

@@ -124,6 +124,13 @@ class Keys:
         with self._database.read() as connection:
             return connection.execute(sa.select(keys.c.key_id).limit(1)).first() is not None
 
+    def newest(self, tenant: str, limit: int) -> list[Key]:
+        """A tenant's keys, the newest first, at most `limit`."""
+        query = sa.select(keys).where(keys.c.tenant == tenant)
+        query = query.order_by(keys.c.create_time.desc(), keys.c.key_id).limit(limit)
+        with self._database.read() as connection:
+            return [_key(row) for row in connection.execute(query)]
+
     def all(self, tenant: str = "") -> list[Key]:
         """All keys, or a tenant's, the oldest first."""
         query = sa.select(keys).order_by(keys.c.create_time, keys.c.key_id)
@@ -131,17 +138,21 @@ class Keys:
             found = connection.execute(query.where(keys.c.tenant == tenant) if tenant else query)
             return [_key(row) for row in found]
 
-    def revoke(self, key_id: str) -> Key:
+    def revoke(self, key_id: str, tenant: str = "") -> Key:
         """Take a key back; one that is revoked already stays as it is.
+
+        Args:
+            tenant: Whose key it must be; empty for anybody's.
 
         Raises:
             NotFound: There is no such key.
         """
         change = keys.update().where(keys.c.key_id == key_id, keys.c.revoke_time.is_(None))
+        change = change.where(keys.c.tenant == tenant) if tenant else change
         with self._database.write() as connection:
             connection.execute(change.values(revoke_time=self._clock()))
         stored = self.find(key_id)
-        if stored is None:
+        if stored is None or (tenant and stored.key.tenant != tenant):
             raise NotFound(f"there is no key {key_id[:64]!r}", remedy="see: docferry cloud keys list")
         return stored.key
 

@@ -1,7 +1,7 @@
 """An Office file before it is unpacked: is it as small as it looks?
 
 Such a file is a ZIP archive of XML, and both inflate. What is refused here would cost gigabytes in the libraries, which
-build an object for every element and, in a workbook, for every cell under a merge.
+build an object for every element and, in a workbook, for every cell that is written or lies under a merge.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _REFERENCE = re.compile(r"\$?([A-Z]{1,3})\$?([0-9]{1,7})(?::\$?([A-Z]{1,3})\$?([
 
 
 def check_archive(archive: zipfile.ZipFile, what: str) -> None:
-    """Look at the archive's own list, and at the merges of a workbook's sheets.
+    """Look at the archive's own list, and at the cells and merges of a workbook's sheets.
 
     Args:
         what: What the errors call the file.
 
     Raises:
         ImageTooLarge: It would unpack to more than `MOST_UNPACKED` bytes, `MOST_XML` of them XML; it has too many
-            entries or sheets; or a sheet merges more cells than it may have.
+            entries or sheets; or a sheet has, or merges, more cells than it may have.
     """
     entries = archive.infolist()
     whole = sum(entry.file_size for entry in entries)
@@ -63,7 +63,7 @@ def check_archive(archive: zipfile.ZipFile, what: str) -> None:
     if any(entry.filename.startswith("xl/") for entry in entries):
         for entry in marked:
             with archive.open(entry) as file:
-                _check_merges(file, f"{what}: {entry.filename}")
+                _check_cells(file, f"{what}: {entry.filename}")
 
 
 def _too_many(what: str, found: int, name: str, most: int) -> ImageTooLarge:
@@ -76,20 +76,29 @@ def _is_xml(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bool:
     return not start or start.startswith(_XML_STARTS)
 
 
-def _check_merges(file: IO[bytes], what: str) -> None:
-    """Add up the merges of one XML file, without building its tree."""
-    merged = 0
+def _check_cells(file: IO[bytes], what: str) -> None:
+    """Look at the places of one XML file's cells, count them and add up its merges, without building its tree."""
+    cells = merged = 0
 
     def start(name: str, attributes: dict[str, str]) -> None:
-        nonlocal merged
-        found = _REFERENCE.fullmatch(attributes.get("ref", "")) if name.rpartition(":")[2] == "mergeCell" else None
-        if found and found[3]:
+        nonlocal cells, merged
+        name = name.rpartition(":")[2]
+        if name == "c":
+            cells += 1
+            place = _REFERENCE.fullmatch(attributes.get("r", ""))
+            far = place is not None and (int(place[2]) > MOST_ROWS or _column(place[1]) > MOST_COLUMNS)
+            if far or cells > MOST_ROWS * MOST_COLUMNS:
+                raise ImageTooLarge(
+                    f"{what} has a cell {place[0]}" if far and place else f"{what} has more than {cells - 1} cells",
+                    remedy=f"at most {MOST_ROWS} rows of {MOST_COLUMNS} columns are read; split the sheet",
+                )
+        elif name == "mergeCell" and (found := _REFERENCE.fullmatch(attributes.get("ref", ""))) and found[3]:
             columns = abs(_column(found[3]) - _column(found[1])) + 1
             merged += columns * (abs(int(found[4]) - int(found[2])) + 1)
-        if merged > MOST_ROWS * MOST_COLUMNS:
-            raise ImageTooLarge(
-                f"{what} merges more than {MOST_ROWS * MOST_COLUMNS} cells", remedy="undo the merge of empty cells"
-            )
+            if merged > MOST_ROWS * MOST_COLUMNS:
+                raise ImageTooLarge(
+                    f"{what} merges more than {MOST_ROWS * MOST_COLUMNS} cells", remedy="undo the merge of empty cells"
+                )
 
     parser = expat.ParserCreate()
     parser.StartElementHandler = start

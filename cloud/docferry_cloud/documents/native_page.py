@@ -15,7 +15,7 @@ from docferry.vision.layout import LayoutDetector
 from docferry.vision.quads import relative
 from docferry_cloud.deep.reader import DeepReader
 from docferry_cloud.documents.pdf import PdfPage
-from docferry_cloud.documents.text_layer import TextLayer, Word
+from docferry_cloud.documents.pdf_layer import TextLayer, Word
 from docferry_cloud.engine import Cancelled, check
 from docferry_cloud.tables.matching import Placed
 from docferry_cloud.tables.native import NativeTable, native_grid, native_tables, without_notes

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import atexit
+import hashlib
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
-import pypdfium2 as pdfium
-import pypdfium2.raw as pdfium_c
 
 from docferry.document import Box
-from docferry.errors import ImageTooLarge, InputError, UnreadableImage
+from docferry.errors import ImageTooLarge, UnreadableImage
 from docferry.vision.images import Pixels
-from docferry_cloud.documents.pdf_probe import MEMORY, SECONDS_A_PAGE, heavy_page
-from docferry_cloud.documents.text_layer import TextLayer, text_layer
+from docferry_cloud.documents.pdf_layer import TextLayer, Word
+from docferry_cloud.documents.pdf_process import Gone, Limits, PdfProcess
+
+A = TypeVar("A")
 
 DPI = 200
 """Pages are drawn at this resolution, ..."""
@@ -25,15 +27,14 @@ LONG_SIDE = 3500
 
 MOST_PAGES = 2000
 
-_POINTS = 72
 _SCAN = 0.7
 """A page that one picture covers this much of is a scan; text on it is somebody else's reading of the picture."""
 
+_MOST_IDLE = 2
+"""Processes that wait for the next page of their file."""
+
 _UNMAPPED = 0.05
 _LEAST_PICTURE = 0.02
-
-# PDFium keeps global state and must never be called from two threads at once (its own documentation).
-_LOCK = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,53 +54,125 @@ class PdfPage:
     scale: float
 
 
-def page_count(data: bytes, name: str) -> int:
-    """How many pages a PDF has.
+class PdfFiles:
+    """PDF files in processes of their own, kept for the next page. Safe to use from several threads.
 
-    Raises:
-        InputError: It is locked by a password.
-        UnreadableImage: It is damaged or has no page.
-        ImageTooLarge: It has more than `MOST_PAGES` pages, or one that costs more to open than `pdf_probe` allows.
+    Args:
+        limits: What a file may cost.
     """
-    with _opened(data, name) as document:
-        count = len(document)
-    if not count:
-        raise UnreadableImage(f"{name}: the PDF has no pages", remedy="save it again from where it came from")
-    if count > MOST_PAGES:
-        raise ImageTooLarge(
-            f"{name}: {count} pages, and at most {MOST_PAGES} are read", remedy="split it into several documents"
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits(most_pages=MOST_PAGES)
+        self._lock = threading.Lock()
+        self._idle: dict[bytes, PdfProcess] = {}
+
+    def page_count(self, data: bytes, name: str = "the file") -> int:
+        """How many pages a PDF has; each of them is opened once.
+
+        Raises:
+            InputError: It is locked by a password.
+            UnreadableImage: It is damaged, has no page, or breaks the reader.
+            ImageTooLarge: It has more than `MOST_PAGES` pages, or one that costs more to open than `Limits` allows.
+        """
+        count = self._asked(data, name, PdfProcess.count, lambda _: False)
+        if not count:
+            raise UnreadableImage(f"{name}: the PDF has no pages", remedy="save it again from where it came from")
+        if count > MOST_PAGES:
+            raise ImageTooLarge(
+                f"{name}: {count} pages, and at most {MOST_PAGES} are read", remedy="split it into several documents"
+            )
+        return count
+
+    def read_page(self, data: bytes, number: int, name: str = "the file") -> PdfPage:
+        """Draw one page and take its text and rules.
+
+        Args:
+            number: From 0.
+
+        Raises:
+            InputError: The PDF is locked by a password.
+            UnreadableImage: It is damaged, has no such page, or breaks the reader.
+            ImageTooLarge: The page costs more than `Limits` allows.
+        """
+        head, pixels = self._asked(
+            data, name, lambda process: process.read(number, DPI, LONG_SIDE), lambda answer: bool(answer[0]["last"])
         )
-    heavy = heavy_page(data)
-    if heavy is not None:
-        raise ImageTooLarge(
-            f"{name}: page {heavy.page + 1} holds drawings within drawings that take more than {SECONDS_A_PAGE} s "
-            f"or {MEMORY >> 20} MiB to open",
-            remedy="print the page to a new PDF, or send it as a picture",
-        )
-    return count
+        return _page(head, pixels, number, name)
+
+    def close(self) -> None:
+        """End the processes that wait for a next page."""
+        with self._lock:
+            idle, self._idle = list(self._idle.values()), {}
+        for process in idle:
+            process.close()
+
+    def _asked(self, data: bytes, name: str, ask: Callable[[PdfProcess], A], done: Callable[[A], bool]) -> A:
+        """An answer about a file; its process is kept unless it is done with the file."""
+        key = hashlib.sha256(data).digest()
+        with self._lock:
+            kept = self._idle.pop(key, None)
+        if kept is not None:
+            try:
+                return self._answer(key, kept, ask, done)
+            except Gone:
+                # It ended for want of questions: the file is opened again.
+                pass
+        return self._answer(key, PdfProcess(data, name, self._limits), ask, done)
+
+    def _answer(self, key: bytes, process: PdfProcess, ask: Callable[[PdfProcess], A], done: Callable[[A], bool]) -> A:
+        try:
+            answer = ask(process)
+        except BaseException:
+            process.close()
+            raise
+        if done(answer):
+            process.close()
+        else:
+            self._keep(key, process)
+        return answer
+
+    def _keep(self, key: bytes, process: PdfProcess) -> None:
+        with self._lock:
+            if not self._idle:
+                # They would notice by themselves that nobody is left to ask: this only saves them the wait.
+                atexit.register(self.close)
+            over = [self._idle.pop(key, None)]
+            self._idle[key] = process
+            if len(self._idle) > _MOST_IDLE:
+                over.append(self._idle.pop(next(iter(self._idle))))
+        for one in over:
+            if one is not None:
+                one.close()
+
+
+_FILES = PdfFiles()
+"""Of this process: so that what several threads read is bounded together."""
+
+
+def page_count(data: bytes, name: str) -> int:
+    """As `PdfFiles.page_count`, with the usual limits."""
+    return _FILES.page_count(data, name)
 
 
 def read_page(data: bytes, number: int, name: str = "the file") -> PdfPage:
-    """Draw one page and take its text and rules.
+    """As `PdfFiles.read_page`, with the usual limits."""
+    return _FILES.read_page(data, number, name)
 
-    Args:
-        number: From 0.
 
-    Raises:
-        InputError: The PDF is locked by a password.
-        UnreadableImage: It is damaged, or has no such page.
-    """
-    with _opened(data, name) as document:
-        try:
-            page = document[number]
-        except (IndexError, pdfium.PdfiumError) as error:
-            raise UnreadableImage(
-                f"{name}: page {number + 1} of the PDF cannot be read", remedy="save the PDF again"
-            ) from error
-        layer = text_layer(page)
-        scale = min(DPI / _POINTS, LONG_SIDE / max(layer.width, layer.height, 1.0))
-        image = np.ascontiguousarray(page.render(scale=scale).to_numpy()[:, :, :3])
-        page.close()
+def _page(head: dict[str, Any], pixels: bytes, number: int, name: str) -> PdfPage:
+    """A page from what its process says, which is believed no further than it fits together."""
+    try:
+        layer, scale = _layer(head["layer"]), float(head["scale"])
+        width, height, stride, channels = (int(head[key]) for key in ("width", "height", "stride", "channels"))
+        rows = np.frombuffer(pixels, dtype=np.uint8).reshape(height, stride)
+        shown = rows[:, : width * channels].reshape(height, width, channels)[:, :, :3]
+        image = np.ascontiguousarray(shown.reshape(height, width, 3))
+    except (KeyError, TypeError, ValueError) as error:
+        raise UnreadableImage(
+            f"{name}: page {number + 1} breaks the PDF reader (an answer that is none)",
+            remedy="print the page to a new PDF, or send it as a picture",
+            file=name,
+        ) from error
     whole = layer.width * layer.height
     scanned = any(_area(box) > _SCAN * whole for box in layer.pictures)
     if scanned or not layer.words or layer.unmapped > _UNMAPPED:
@@ -112,25 +185,20 @@ def read_page(data: bytes, number: int, name: str = "the file") -> PdfPage:
     return PdfPage(layer, image, pictures, scale)
 
 
-@contextmanager
-def _opened(data: bytes, name: str) -> Iterator[pdfium.PdfDocument]:
-    with _LOCK:
-        try:
-            document = pdfium.PdfDocument(data)
-        except pdfium.PdfiumError as error:
-            raise _refusal(error, name) from error
-        try:
-            yield document
-        finally:
-            document.close()
+def _layer(tree: dict[str, Any]) -> TextLayer:
+    return TextLayer(
+        width=float(tree["width"]),
+        height=float(tree["height"]),
+        words=tuple(Word(str(word["text"]), _box(word["box"])) for word in tree["words"]),
+        rules=tuple(_box(rule) for rule in tree["rules"]),
+        pictures=tuple(_box(picture) for picture in tree["pictures"]),
+        unmapped=float(tree["unmapped"]),
+    )
 
 
-def _refusal(error: pdfium.PdfiumError, name: str) -> InputError:
-    if getattr(error, "err_code", None) == pdfium_c.FPDF_ERR_PASSWORD:
-        return InputError(
-            f"{name}: the PDF is locked by a password", remedy="save it without a password, then send it again"
-        )
-    return UnreadableImage(f"{name}: the PDF is damaged or cut short", remedy="copy or save the file again", file=name)
+def _box(sides: Sequence[Any]) -> Box:
+    x0, y0, x1, y1 = (float(side) for side in sides)
+    return x0, y0, x1, y1
 
 
 def _area(box: Box) -> float:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 import unicodedata
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from statistics import median
 
 import pypdfium2 as pdfium
@@ -16,6 +15,7 @@ import pypdfium2.raw as pdfium_c
 
 from docferry.document import Box
 from docferry.rectangles import around
+from docferry_cloud.documents.pdf_layer import TextLayer, Word
 
 _FINE = 100
 """PDFium maps a page to whole device pixels: a hundred to a point are fine enough."""
@@ -31,34 +31,6 @@ _THIN = 3.0
 """Points: a filled rectangle thinner than this is a rule."""
 
 _LEAST_RULE = 6.0
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """A run of letters without a space. `box` is as high as the font's line, whatever the letters."""
-
-    text: str
-    box: Box
-
-
-@dataclass(frozen=True, slots=True)
-class TextLayer:
-    """One page.
-
-    Attributes:
-        width, height: Points.
-        words: In the order of the file.
-        rules: Horizontal and vertical lines as boxes without, or almost without, one extension.
-        pictures: Where images stand.
-        unmapped: Share of letters that the file gives no character for, 0..1.
-    """
-
-    width: float
-    height: float
-    words: tuple[Word, ...]
-    rules: tuple[Box, ...]
-    pictures: tuple[Box, ...]
-    unmapped: float
 
 
 def text_layer(page: pdfium.PdfPage) -> TextLayer:

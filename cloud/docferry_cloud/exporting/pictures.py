@@ -15,13 +15,14 @@ from docferry_cloud.engine import PageInput
 _QUALITY = 85
 
 
-def page_picture(given: PageInput, read: Page, number: int) -> bytes:
+def page_picture(given: PageInput, read: Page, number: int, *, longer_side: int | None = None) -> bytes:
     """A page as JPEG, upright: the sharpest picture of the whole of it.
 
     Args:
         given: What reached the cloud.
         read: What was made of it.
         number: Page number, from 0, for the error.
+        longer_side: Pixels that it has at most along its longer side; None for as many as there are.
 
     Raises:
         PixelsUnavailable: No picture of the whole page is here.
@@ -42,6 +43,10 @@ def page_picture(given: PageInput, read: Page, number: int) -> bytes:
     # An edge sends pages as it has prepared them; a file that went up as it is was turned by whoever read it.
     if own and given.reading is None and read.quality.orientation:
         image = turned(image, -read.quality.orientation % 360)
+    longest = max(image.shape[:2])
+    if longer_side is not None and longest > longer_side:
+        height, width = (max(1, round(side * longer_side / longest)) for side in image.shape[:2])
+        image = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA).astype(image.dtype, copy=False)
     return cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])[1].tobytes()
 
 

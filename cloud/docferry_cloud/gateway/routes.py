@@ -12,7 +12,7 @@ from enum import Enum
 
 from google.protobuf.descriptor import MethodDescriptor
 
-from docferry.v1 import analysis_service_pb2, subscription_service_pb2
+from docferry.v1 import analysis_service_pb2, claim_service_pb2, operator_service_pb2, subscription_service_pb2
 
 
 class Shape(Enum):
@@ -57,10 +57,15 @@ class MirrorRoute:
 
 SERVICES = {
     "AnalysisService": analysis_service_pb2.DESCRIPTOR.services_by_name["AnalysisService"],
+    "ClaimService": claim_service_pb2.DESCRIPTOR.services_by_name["ClaimService"],
     "SubscriptionService": subscription_service_pb2.DESCRIPTOR.services_by_name["SubscriptionService"],
+    "OperatorService": operator_service_pb2.DESCRIPTOR.services_by_name["OperatorService"],
 }
 
-_LIST = ("page_size", "page_token", "states", "document_id", "created_from", "created_before", "order")
+_LIST = (
+    *("page_size", "page_token", "states", "document_id", "created_from", "created_before", "order"),
+    *("query", "routes", "device"),
+)
 _ONE = "/v1/analyses/{analysis_id}"
 _PART = f"{_ONE}/parts/{{part_id}}"
 
@@ -70,11 +75,15 @@ MIRROR: tuple[MirrorRoute, ...] = (
     MirrorRoute("GET", "/v1/analyses", "AnalysisService.List", query=_LIST),
     MirrorRoute("POST", f"{_ONE}:cancel", "AnalysisService.Cancel"),
     MirrorRoute("POST", f"{_ONE}:ask", "AnalysisService.Ask", body=True, shape=Shape.PIECES),
+    MirrorRoute("POST", f"{_ONE}:fill", "AnalysisService.Fill", body=True),
     MirrorRoute("POST", f"{_ONE}:correct", "AnalysisService.Correct", body=True),
     MirrorRoute("GET", f"{_ONE}:export", "AnalysisService.Export", query=("format", "version"), shape=Shape.FILE),
     MirrorRoute("POST", f"{_ONE}/parts", "AnalysisService.RequestPart", body=True),
     MirrorRoute("GET", _PART, "AnalysisService.GetPart", shape=Shape.FILE),
     MirrorRoute("PUT", _PART, "AnalysisService.Supply", query=("offset", "total_size", "sha256"), shape=Shape.CHUNK),
+    MirrorRoute("GET", f"{_ONE}/pages/{{page}}", "AnalysisService.GetPage", query=("longer_side",), shape=Shape.FILE),
+    MirrorRoute("POST", f"{_ONE}/claims", "ClaimService.Create", body=True),
+    MirrorRoute("DELETE", f"{_ONE}/claims", "ClaimService.Revoke"),
     MirrorRoute("GET", _ONE, "AnalysisService.Get", query=("version",)),
     MirrorRoute("DELETE", _ONE, "AnalysisService.Delete"),
     MirrorRoute("GET", "/v1/documents/{document_id}", "AnalysisService.Get", query=("version",)),
@@ -85,6 +94,7 @@ MIRROR: tuple[MirrorRoute, ...] = (
         query=("analysis_id", "resume_token", "live_only", "progress"),
         shape=Shape.EVENTS,
     ),
+    MirrorRoute("POST", "/v1/claims:open", "ClaimService.Open"),
     MirrorRoute("POST", "/v1/subscriptions", "SubscriptionService.Create", body=True),
     MirrorRoute("GET", "/v1/subscriptions", "SubscriptionService.List", query=("page_size", "page_token")),
     MirrorRoute("POST", "/v1/subscriptions/{subscription_id}:rotate", "SubscriptionService.Rotate", body=True),
@@ -97,4 +107,12 @@ MIRROR: tuple[MirrorRoute, ...] = (
         query=("subscription_id", "dead_only", "page_size", "page_token"),
     ),
     MirrorRoute("GET", "/v1/push_key", "SubscriptionService.GetPushKey"),
+    MirrorRoute("POST", "/v1/session", "OperatorService.OpenSession"),
+    MirrorRoute("GET", "/v1/session", "OperatorService.GetSession"),
+    MirrorRoute("DELETE", "/v1/session", "OperatorService.CloseSession"),
+    MirrorRoute("GET", "/v1/figures", "OperatorService.GetFigures", query=("days",)),
+    MirrorRoute("GET", "/v1/devices", "OperatorService.ListDevices"),
+    MirrorRoute("POST", "/v1/keys", "OperatorService.CreateKey", body=True),
+    MirrorRoute("GET", "/v1/keys", "OperatorService.ListKeys"),
+    MirrorRoute("POST", "/v1/keys/{key_id}:revoke", "OperatorService.RevokeKey"),
 )

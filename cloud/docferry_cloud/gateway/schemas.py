@@ -29,6 +29,8 @@ _SCALARS: dict[int, Schema] = {
 _WELL_KNOWN: dict[str, Schema] = {
     "google.protobuf.Timestamp": {"type": "string", "format": "date-time"},
     "google.protobuf.Duration": {"type": "string", "pattern": r"^-?\d+(\.\d+)?s$", "examples": ["60s"]},
+    # Any JSON.
+    "google.protobuf.Value": {},
     "google.rpc.Status": {"type": "object", "description": "A google.rpc.Status: code, message, details."},
 }
 

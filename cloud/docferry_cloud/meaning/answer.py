@@ -7,10 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from docferry.document import Document, Evidence, Field, Region, RegionType
 from docferry.markdown import joined
-from docferry.tables import Cell, joined_tables
+from docferry.tables import Cell, Joined, charts_as_tables, joined_tables
 from docferry_cloud.meaning.questions import Question, content_words, folded, understood, words_of
 from docferry_cloud.meaning.tables import TableAnswer, answer_from_table
 
@@ -22,8 +23,9 @@ _PASSAGE = 0.7
 
 _LONGEST = 600
 _TABLE_SHARE = 0.9
+_CHART_SHARE = 0.6
 _PASSAGE_SHARE = 0.6
-"""What answers from tables and passages are worth where every line was read right; cautious guesses."""
+"""What answers from tables, charts and passages are worth where every line was read right; cautious guesses."""
 
 _FIELD_WORDS: dict[str, re.Pattern[str]] = {
     "total": re.compile(
@@ -54,20 +56,40 @@ class Found:
     evidence: tuple[Evidence, ...] = ()
 
 
-def answer(document: Document, question: str) -> Found:
-    """Answer a question from what was read, deterministically; "I don't know" is an empty answer.
+class Answerer:
+    """Answers questions about one document, deterministically; "I don't know" is an empty answer.
+
+    What a question needs of the document is made once, on the first that needs it.
 
     Args:
         document: With its fields and tables.
-        question: In English or Chinese, at most `MAX_QUESTION` characters.
     """
-    asked = understood(question)
-    return (
-        _from_tables(document, asked, question)
-        or _from_fields(document, asked, question)
-        or _from_passages(document, asked, question)
-        or Found(question)
-    )
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+
+    def answer(self, question: str) -> Found:
+        """The answer to a question in English or Chinese, at most `MAX_QUESTION` characters."""
+        asked = understood(question)
+        return (
+            _from_tables(self._document, self._tables, asked, question)
+            or _from_fields(self._document, asked, question)
+            or _from_passages(self._passages, asked, question)
+            or Found(question)
+        )
+
+    @cached_property
+    def _tables(self) -> Sequence[Joined]:
+        return (*joined_tables(self._document), *charts_as_tables(self._document))
+
+    @cached_property
+    def _passages(self) -> Sequence[_Passage]:
+        return _passages(self._document)
+
+
+def answer(document: Document, question: str) -> Found:
+    """Answer one question about a document, as `Answerer` does."""
+    return Answerer(document).answer(question)
 
 
 def _from_fields(document: Document, asked: Question, question: str) -> Found | None:
@@ -111,12 +133,14 @@ def _of_field(field: Field, question: str) -> Found:
     return Found(question, field.normalized or field.value, field.confidence, field.evidence)
 
 
-def _from_tables(document: Document, asked: Question, question: str) -> Found | None:
-    for table in joined_tables(document):
+def _from_tables(document: Document, tables: Sequence[Joined], asked: Question, question: str) -> Found | None:
+    for table in tables:
         regions = [(page, _region(document, page, part)) for page, part in table.parts]
         made = answer_from_table(asked, table.grid, context=_captions(document, table.parts[0][0]))
         if made is not None:
-            return Found(question, made.text, _TABLE_SHARE * _read_right(regions), _evidence(made, regions))
+            measured = any(region.type is RegionType.CHART for _, region in regions)
+            share = _CHART_SHARE if measured else _TABLE_SHARE
+            return Found(question, made.text, share * _read_right(regions), _evidence(made, regions))
     return None
 
 
@@ -154,31 +178,44 @@ def _place(cell: Cell, regions: Sequence[tuple[int, Region]]) -> Evidence | None
     return Evidence(chosen[0][0], chosen[0][1].box, chosen[0][1].id) if len(chosen) == 1 else None
 
 
-def _from_passages(document: Document, asked: Question, question: str) -> Found | None:
-    """The passage that holds nearly all of the question's words, the rare ones counting most."""
-    wanted = set(content_words(asked.text))
-    if not wanted:
-        return None
-    passages = [
-        (number, region, text)
+@dataclass(frozen=True, slots=True)
+class _Passage:
+    """A region's text with its words counted; `page` from 0."""
+
+    page: int
+    region: Region
+    text: str
+    words: Counter[str]
+
+
+def _passages(document: Document) -> list[_Passage]:
+    return [
+        _Passage(number, region, text, Counter(words_of(folded(text))))
         for number, page in enumerate(document.pages)
         for region in page.regions
         if region.type is not RegionType.TABLE and (text := joined([line.text for line in region.lines]))
     ]
-    held = [Counter(words_of(folded(text))) for _, _, text in passages]
-    rarity = {word: math.log(1 + len(passages) / (1 + sum(word in bag for bag in held))) for word in wanted}
+
+
+def _from_passages(passages: Sequence[_Passage], asked: Question, question: str) -> Found | None:
+    """The passage that holds nearly all of the question's words, the rare ones counting most."""
+    wanted = set(content_words(asked.text))
+    if not wanted:
+        return None
+    rarity = {
+        word: math.log(1 + len(passages) / (1 + sum(word in passage.words for passage in passages))) for word in wanted
+    }
     whole = sum(rarity.values())
     best, share = None, 0.0
-    for passage, bag in zip(passages, held, strict=True):
-        covered = sum(rarity[word] for word in wanted if word in bag) / whole if whole else 0.0
+    for passage in passages:
+        covered = sum(rarity[word] for word in wanted if word in passage.words) / whole if whole else 0.0
         # A heading repeats the question and says nothing more.
-        if covered > share and sum(bag.values()) >= len(wanted) + 3:
+        if covered > share and sum(passage.words.values()) >= len(wanted) + 3:
             best, share = passage, covered
     if best is None or share < _PASSAGE:
         return None
-    number, region, text = best
-    evidence = tuple(Evidence(number, line.box, line.id) for line in region.lines)
-    return Found(question, _sentence(text, wanted), _PASSAGE_SHARE * share, evidence)
+    evidence = tuple(Evidence(best.page, line.box, line.id) for line in best.region.lines)
+    return Found(question, _sentence(best.text, wanted), _PASSAGE_SHARE * share, evidence)
 
 
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s*(?=\S)")

@@ -10,6 +10,10 @@ import functools
 import unicodedata
 from collections.abc import Iterable
 
+REMEMBERED = 1024
+"""Answers kept about a document's texts. Several rules ask the same of each line of one page; a next page is other
+text, and keeping more let a process that reads for months grow by 20 MB and hold what people had long cleared away."""
+
 # One representative for each group of glyphs that readers confuse on receipts.
 _LOOK_ALIKES = str.maketrans({"0": "O", "Q": "O", "1": "I", "L": "I", "|": "I", "5": "S", "8": "B"})
 
@@ -39,7 +43,7 @@ def _narrow_glyph(glyph: str) -> str:
     return folded if len(folded) == 1 else glyph
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=4 * REMEMBERED)
 def fold(text: str) -> str:
     """The form in which keywords are compared: `plain`, look-alikes unified, only letters and digits kept."""
     return "".join(glyph for glyph in plain(text).translate(_LOOK_ALIKES) if glyph.isalnum())

@@ -6,7 +6,7 @@ import enum
 import functools
 import re
 
-from docferry.fields.folding import contains_any, fold, plain, within_one_edit, words
+from docferry.fields.folding import REMEMBERED, contains_any, fold, plain, within_one_edit, words
 
 
 class Label(enum.StrEnum):
@@ -127,7 +127,7 @@ _SUMMARY_HEADINGS = """
 _CURRENCY_ONLY = re.compile(r"[^\w]*(?:RM|MYR|USD|SGD|CNY|RMB|EUR|SR|ZRL|S|T|X)?[^\w]*", re.IGNORECASE)
 
 
-@functools.lru_cache(maxsize=8192)
+@functools.lru_cache(maxsize=REMEMBERED)
 def label_of(text: str) -> Label:
     """The label that `text`, left of an amount, gives it: NONE if it has no words, OTHER if none is known."""
     if _CURRENCY_ONLY.fullmatch(plain(text)) or not any(glyph.isalpha() for glyph in text):
@@ -150,7 +150,7 @@ def _occurs(keywords: str, folded: str, apart: str) -> bool:
     )
 
 
-@functools.lru_cache(maxsize=8192)
+@functools.lru_cache(maxsize=REMEMBERED)
 def opens_tax_summary(text: str) -> bool:
     """Whether `text` heads a table of tax rates, whose sums are not the document's totals."""
     return contains_any(fold(text), _SUMMARY_HEADINGS.split())

@@ -6,7 +6,7 @@ import functools
 import re
 
 from docferry.fields.dates import find_dates
-from docferry.fields.folding import plain, words
+from docferry.fields.folding import REMEMBERED, plain, words
 
 _GLUED_LETTERS = 10
 """A run of as many letters may be several words without their spaces: words of five letters count inside it."""
@@ -131,7 +131,7 @@ _ADDRESS_LABEL = re.compile(
 )
 
 
-@functools.lru_cache(maxsize=8192)
+@functools.lru_cache(maxsize=REMEMBERED)
 def has_company_suffix(text: str) -> bool:
     """A legal form or a shop's type word: SDN BHD, LTD, GMBH, 公司, 店."""
     return bool(_SUFFIX.search(plain(text)))
@@ -143,13 +143,13 @@ def ends_with_company_suffix(text: str) -> bool:
     return any(match.end() >= len(upper) - 1 for match in _SUFFIX.finditer(upper))
 
 
-@functools.lru_cache(maxsize=8192)
+@functools.lru_cache(maxsize=REMEMBERED)
 def has_business_word(text: str) -> bool:
     """A word for a trade: TRADING, RESTAURANT, MART, 餐饮."""
     return _BUSINESS.found_in(text)
 
 
-@functools.lru_cache(maxsize=8192)
+@functools.lru_cache(maxsize=REMEMBERED)
 def is_generic_name(text: str) -> bool:
     """No name by itself: only trade words and legal forms (`STATIONERY SDN BHD`), or a continuation (`& SONS`)."""
     upper = plain(text).strip()
@@ -159,49 +159,49 @@ def is_generic_name(text: str) -> bool:
     return not any(len(word) > 1 for word in words(re.sub(r"\(.*?\)", " ", rest)))
 
 
-@functools.lru_cache(maxsize=8192)
+@functools.lru_cache(maxsize=REMEMBERED)
 def has_address_word(text: str) -> bool:
     """A word for a place: JALAN, ROAD, LOT, FLOOR, 路, 号."""
     return _ADDRESS.found_in(text)
 
 
-@functools.lru_cache(maxsize=8192)
+@functools.lru_cache(maxsize=REMEMBERED)
 def has_region(text: str) -> bool:
     """The name of a state or a country."""
     return _REGION.found_in(text)
 
 
-@functools.lru_cache(maxsize=8192)
+@functools.lru_cache(maxsize=REMEMBERED)
 def has_postcode(text: str) -> bool:
     """Five digits standing alone, or a British or Dutch code."""
     return bool(_POSTCODE.search(plain(text)))
 
 
-@functools.lru_cache(maxsize=8192)
+@functools.lru_cache(maxsize=REMEMBERED)
 def starts_like_address(text: str) -> bool:
     """The beginning of an address: NO. 5, LOT, UNIT, 12,"""
     return bool(_ADDRESS_START.match(plain(text)))
 
 
-@functools.lru_cache(maxsize=8192)
+@functools.lru_cache(maxsize=REMEMBERED)
 def is_paperwork(text: str) -> bool:
     """Telephone, tax id, document number, date and the like: neither a merchant nor an address."""
     return _PAPERWORK.found_in(text) or bool(_NUMBERS_ONLY.match(text)) or bool(find_dates(text))
 
 
-@functools.lru_cache(maxsize=8192)
+@functools.lru_cache(maxsize=REMEMBERED)
 def is_registration(text: str) -> bool:
     """A line that holds only a registration number."""
     return bool(_REGISTRATION_LINE.match(plain(text)))
 
 
-@functools.lru_cache(maxsize=8192)
+@functools.lru_cache(maxsize=REMEMBERED)
 def names_buyer(text: str) -> bool:
     """The label of the buyer's block."""
     return bool(_BUYER.search(plain(text)))
 
 
-@functools.lru_cache(maxsize=8192)
+@functools.lru_cache(maxsize=REMEMBERED)
 def names_seller(text: str) -> bool:
     """A label that says the seller's name follows."""
     return bool(_SELLER_WORDS.search(plain(text)))

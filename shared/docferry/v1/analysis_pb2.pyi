@@ -349,6 +349,46 @@ class PageProgress(_message.Message):
 Global___PageProgress: _TypeAlias = PageProgress  # noqa: Y015
 
 @_typing.final
+class Digest(_message.Message):
+    """What lists tell of an analysis without opening its content."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEVICE_FIELD_NUMBER: _builtins.int
+    HEADLINE_FIELD_NUMBER: _builtins.int
+    PAGES_FIELD_NUMBER: _builtins.int
+    DOUBTS_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
+    device: _builtins.str
+    """The device that handed it in."""
+    headline: _builtins.str
+    """Its newest summary; empty if there is none."""
+    pages: _builtins.int
+    """Pages of its newest version."""
+    doubts: _builtins.int
+    """Lines and fields of its newest version whose confidence is below 0.9."""
+    weight: _builtins.float
+    """How much rides on them: the sum of 1 - confidence over these, times what each is worth, times a factor that grows
+    with the amount of the document; 0 without doubts.
+    """
+    def __init__(
+        self,
+        *,
+        device: _builtins.str = ...,
+        headline: _builtins.str = ...,
+        pages: _builtins.int = ...,
+        doubts: _builtins.int = ...,
+        weight: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["device", b"device", "doubts", b"doubts", "headline", b"headline", "pages", b"pages", "weight", b"weight"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Digest: _TypeAlias = Digest  # noqa: Y015
+
+@_typing.final
 class Analysis(_message.Message):
     """The resource: one submitted document and every answer to it."""
 
@@ -408,6 +448,7 @@ class Analysis(_message.Message):
     ERROR_FIELD_NUMBER: _builtins.int
     PAST_WANTS_FIELD_NUMBER: _builtins.int
     PROGRESS_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
     analysis_id: _builtins.str
     """Output only. Unique; also the id of the workflow."""
     request_id: _builtins.str
@@ -462,6 +503,10 @@ class Analysis(_message.Message):
         read. It begins anew when another process takes the work over.
         """
 
+    @_builtins.property
+    def digest(self) -> Global___Digest:
+        """Output only. In lists only."""
+
     def __init__(
         self,
         *,
@@ -480,10 +525,11 @@ class Analysis(_message.Message):
         error: _status_pb2.Status | None = ...,
         past_wants: _abc.Iterable[Global___Want] | None = ...,
         progress: Global___PageProgress | None = ...,
+        digest: Global___Digest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "error", b"error", "expire_time", b"expire_time", "progress", b"progress", "route", b"route", "traffic", b"traffic", "update_time", b"update_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "digest", b"digest", "error", b"error", "expire_time", b"expire_time", "progress", b"progress", "route", b"route", "traffic", b"traffic", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["analysis_id", b"analysis_id", "create_time", b"create_time", "document_id", b"document_id", "error", b"error", "expire_time", b"expire_time", "file_name", b"file_name", "past_wants", b"past_wants", "progress", b"progress", "request_id", b"request_id", "route", b"route", "state", b"state", "traffic", b"traffic", "update_time", b"update_time", "versions", b"versions", "wants", b"wants"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analysis_id", b"analysis_id", "create_time", b"create_time", "digest", b"digest", "document_id", b"document_id", "error", b"error", "expire_time", b"expire_time", "file_name", b"file_name", "past_wants", b"past_wants", "progress", b"progress", "request_id", b"request_id", "route", b"route", "state", b"state", "traffic", b"traffic", "update_time", b"update_time", "versions", b"versions", "wants", b"wants"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -27,74 +27,85 @@ from docferry.v1 import document_pb2 as docferry_dot_v1_dot_document__pb2
 from docferry.v1 import envelope_pb2 as docferry_dot_v1_dot_envelope__pb2
 from docferry.v1 import event_pb2 as docferry_dot_v1_dot_event__pb2
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
+from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"docferry/v1/analysis_service.proto\x12\x0b\x64ocferry.v1\x1a\x1a\x64ocferry/v1/analysis.proto\x1a\x1a\x64ocferry/v1/document.proto\x1a\x1a\x64ocferry/v1/envelope.proto\x1a\x17\x64ocferry/v1/event.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x91\x01\n\rSubmitRequest\x12\'\n\x08\x65nvelope\x18\x01 \x01(\x0b\x32\x15.docferry.v1.Envelope\x12\x30\n\rfinish_within\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12%\n\x07urgency\x18\x03 \x01(\x0e\x32\x14.docferry.v1.Urgency\"9\n\x0eSubmitResponse\x12\'\n\x08\x61nalysis\x18\x01 \x01(\x0b\x32\x15.docferry.v1.Analysis\"w\n\rSupplyRequest\x12\x13\n\x0b\x61nalysis_id\x18\x01 \x01(\t\x12\x0f\n\x07part_id\x18\x02 \x01(\t\x12\x0e\n\x06offset\x18\x03 \x01(\x04\x12\x12\n\ntotal_size\x18\x04 \x01(\x04\x12\x0e\n\x06sha256\x18\x05 \x01(\x0c\x12\x0c\n\x04\x64\x61ta\x18\x06 \x01(\x0c\"N\n\x0eSupplyResponse\x12\x10\n\x08received\x18\x01 \x01(\x04\x12*\n\x05state\x18\x02 \x01(\x0e\x32\x1b.docferry.v1.Analysis.State\"V\n\x19\x41nalysisServiceGetRequest\x12\x13\n\x0b\x61nalysis_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\r\"E\n\x1a\x41nalysisServiceGetResponse\x12\'\n\x08\x61nalysis\x18\x01 \x01(\x0b\x32\x15.docferry.v1.Analysis\"\xe1\x02\n\x1a\x41nalysisServiceListRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12+\n\x06states\x18\x03 \x03(\x0e\x32\x1b.docferry.v1.Analysis.State\x12\x13\n\x0b\x64ocument_id\x18\x04 \x01(\t\x12\x30\n\x0c\x63reated_from\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0e\x63reated_before\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12<\n\x05order\x18\x07 \x01(\x0e\x32-.docferry.v1.AnalysisServiceListRequest.Order\"6\n\x05Order\x12\x15\n\x11ORDER_UNSPECIFIED\x10\x00\x12\x16\n\x12ORDER_OLDEST_FIRST\x10\x01\"_\n\x1b\x41nalysisServiceListResponse\x12\'\n\x08\x61nalyses\x18\x01 \x03(\x0b\x32\x15.docferry.v1.Analysis\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"m\n\x1b\x41nalysisServiceWatchRequest\x12\x14\n\x0cresume_token\x18\x01 \x01(\t\x12\x13\n\x0b\x61nalysis_id\x18\x02 \x01(\t\x12\x11\n\tlive_only\x18\x03 \x01(\x08\x12\x10\n\x08progress\x18\x04 \x01(\x08\"K\n\tHeartbeat\x12\x14\n\x0cresume_token\x18\x01 \x01(\t\x12(\n\x04time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"x\n\x1c\x41nalysisServiceWatchResponse\x12#\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x12.docferry.v1.EventH\x00\x12+\n\theartbeat\x18\x02 \x01(\x0b\x32\x16.docferry.v1.HeartbeatH\x00\x42\x06\n\x04item\"$\n\rCancelRequest\x12\x13\n\x0b\x61nalysis_id\x18\x01 \x01(\t\"9\n\x0e\x43\x61ncelResponse\x12\'\n\x08\x61nalysis\x18\x01 \x01(\x0b\x32\x15.docferry.v1.Analysis\"3\n\x1c\x41nalysisServiceDeleteRequest\x12\x13\n\x0b\x61nalysis_id\x18\x01 \x01(\t\"\x1f\n\x1d\x41nalysisServiceDeleteResponse\"X\n\nAskRequest\x12\x13\n\x0b\x61nalysis_id\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12#\n\x06\x65\x66\x66ort\x18\x03 \x01(\x0e\x32\x13.docferry.v1.Effort\"@\n\x0b\x41skResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12#\n\x06\x61nswer\x18\x02 \x01(\x0b\x32\x13.docferry.v1.Answer\"=\n\x0eLineCorrection\x12\x0c\n\x04page\x18\x01 \x01(\r\x12\x0f\n\x07line_id\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\"\x86\x01\n\x0e\x43orrectRequest\x12\x13\n\x0b\x61nalysis_id\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\r\x12*\n\x05lines\x18\x03 \x03(\x0b\x32\x1b.docferry.v1.LineCorrection\x12\"\n\x06\x66ields\x18\x04 \x03(\x0b\x32\x12.docferry.v1.Field\":\n\x0f\x43orrectResponse\x12\'\n\x08\x61nalysis\x18\x01 \x01(\x0b\x32\x15.docferry.v1.Analysis\"\x8c\x02\n\rExportRequest\x12\x13\n\x0b\x61nalysis_id\x18\x01 \x01(\t\x12\x31\n\x06\x66ormat\x18\x02 \x01(\x0e\x32!.docferry.v1.ExportRequest.Format\x12\x0f\n\x07version\x18\x03 \x01(\r\"\xa1\x01\n\x06\x46ormat\x12\x16\n\x12\x46ORMAT_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x46ORMAT_MARKDOWN\x10\x01\x12\x0f\n\x0b\x46ORMAT_JSON\x10\x02\x12\x0e\n\nFORMAT_CSV\x10\x03\x12\x0f\n\x0b\x46ORMAT_XLSX\x10\x04\x12\x0f\n\x0b\x46ORMAT_HTML\x10\x05\x12\x0e\n\nFORMAT_PDF\x10\x06\x12\x17\n\x13\x46ORMAT_CONTENT_LIST\x10\x07\"e\n\x12RequestPartRequest\x12\x13\n\x0b\x61nalysis_id\x18\x01 \x01(\t\x12\x0c\n\x04page\x18\x02 \x01(\r\x12\x1d\n\x03\x62ox\x18\x03 \x01(\x0b\x32\x10.docferry.v1.Box\x12\r\n\x05scale\x18\x04 \x01(\x02\"O\n\x13RequestPartResponse\x12\x0f\n\x07part_id\x18\x01 \x01(\t\x12\'\n\x08\x61nalysis\x18\x02 \x01(\x0b\x32\x15.docferry.v1.Analysis\"6\n\x0eGetPartRequest\x12\x13\n\x0b\x61nalysis_id\x18\x01 \x01(\t\x12\x0f\n\x07part_id\x18\x02 \x01(\t\"@\n\x0fGetPartResponse\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x1f\n\x04part\x18\x02 \x01(\x0b\x32\x11.docferry.v1.Part\"2\n\x0e\x45xportResponse\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x12\n\nmedia_type\x18\x02 \x01(\t*:\n\x07Urgency\x12\x17\n\x13URGENCY_UNSPECIFIED\x10\x00\x12\x16\n\x12URGENCY_BACKGROUND\x10\x01\x32\xaf\x07\n\x0f\x41nalysisService\x12\x41\n\x06Submit\x12\x1a.docferry.v1.SubmitRequest\x1a\x1b.docferry.v1.SubmitResponse\x12\x41\n\x06Supply\x12\x1a.docferry.v1.SupplyRequest\x1a\x1b.docferry.v1.SupplyResponse\x12V\n\x03Get\x12&.docferry.v1.AnalysisServiceGetRequest\x1a\'.docferry.v1.AnalysisServiceGetResponse\x12Y\n\x04List\x12\'.docferry.v1.AnalysisServiceListRequest\x1a(.docferry.v1.AnalysisServiceListResponse\x12^\n\x05Watch\x12(.docferry.v1.AnalysisServiceWatchRequest\x1a).docferry.v1.AnalysisServiceWatchResponse0\x01\x12\x41\n\x06\x43\x61ncel\x12\x1a.docferry.v1.CancelRequest\x1a\x1b.docferry.v1.CancelResponse\x12_\n\x06\x44\x65lete\x12).docferry.v1.AnalysisServiceDeleteRequest\x1a*.docferry.v1.AnalysisServiceDeleteResponse\x12:\n\x03\x41sk\x12\x17.docferry.v1.AskRequest\x1a\x18.docferry.v1.AskResponse0\x01\x12\x44\n\x07\x43orrect\x12\x1b.docferry.v1.CorrectRequest\x1a\x1c.docferry.v1.CorrectResponse\x12\x43\n\x06\x45xport\x12\x1a.docferry.v1.ExportRequest\x1a\x1b.docferry.v1.ExportResponse0\x01\x12P\n\x0bRequestPart\x12\x1f.docferry.v1.RequestPartRequest\x1a .docferry.v1.RequestPartResponse\x12\x46\n\x07GetPart\x12\x1b.docferry.v1.GetPartRequest\x1a\x1c.docferry.v1.GetPartResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"docferry/v1/analysis_service.proto\x12\x0b\x64ocferry.v1\x1a\x1a\x64ocferry/v1/analysis.proto\x1a\x1a\x64ocferry/v1/document.proto\x1a\x1a\x64ocferry/v1/envelope.proto\x1a\x17\x64ocferry/v1/event.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x91\x01\n\rSubmitRequest\x12\'\n\x08\x65nvelope\x18\x01 \x01(\x0b\x32\x15.docferry.v1.Envelope\x12\x30\n\rfinish_within\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12%\n\x07urgency\x18\x03 \x01(\x0e\x32\x14.docferry.v1.Urgency\"9\n\x0eSubmitResponse\x12\'\n\x08\x61nalysis\x18\x01 \x01(\x0b\x32\x15.docferry.v1.Analysis\"w\n\rSupplyRequest\x12\x13\n\x0b\x61nalysis_id\x18\x01 \x01(\t\x12\x0f\n\x07part_id\x18\x02 \x01(\t\x12\x0e\n\x06offset\x18\x03 \x01(\x04\x12\x12\n\ntotal_size\x18\x04 \x01(\x04\x12\x0e\n\x06sha256\x18\x05 \x01(\x0c\x12\x0c\n\x04\x64\x61ta\x18\x06 \x01(\x0c\"N\n\x0eSupplyResponse\x12\x10\n\x08received\x18\x01 \x01(\x04\x12*\n\x05state\x18\x02 \x01(\x0e\x32\x1b.docferry.v1.Analysis.State\"V\n\x19\x41nalysisServiceGetRequest\x12\x13\n\x0b\x61nalysis_id\x18\x01 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\r\"E\n\x1a\x41nalysisServiceGetResponse\x12\'\n\x08\x61nalysis\x18\x01 \x01(\x0b\x32\x15.docferry.v1.Analysis\"\xc3\x03\n\x1a\x41nalysisServiceListRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12+\n\x06states\x18\x03 \x03(\x0e\x32\x1b.docferry.v1.Analysis.State\x12\x13\n\x0b\x64ocument_id\x18\x04 \x01(\t\x12\x30\n\x0c\x63reated_from\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0e\x63reated_before\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12<\n\x05order\x18\x07 \x01(\x0e\x32-.docferry.v1.AnalysisServiceListRequest.Order\x12\r\n\x05query\x18\x08 \x01(\t\x12*\n\x06routes\x18\t \x03(\x0e\x32\x1a.docferry.v1.RouteDecision\x12\x0e\n\x06\x64\x65vice\x18\n \x01(\t\"M\n\x05Order\x12\x15\n\x11ORDER_UNSPECIFIED\x10\x00\x12\x16\n\x12ORDER_OLDEST_FIRST\x10\x01\x12\x15\n\x11ORDER_DOUBT_FIRST\x10\x02\"_\n\x1b\x41nalysisServiceListResponse\x12\'\n\x08\x61nalyses\x18\x01 \x03(\x0b\x32\x15.docferry.v1.Analysis\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"m\n\x1b\x41nalysisServiceWatchRequest\x12\x14\n\x0cresume_token\x18\x01 \x01(\t\x12\x13\n\x0b\x61nalysis_id\x18\x02 \x01(\t\x12\x11\n\tlive_only\x18\x03 \x01(\x08\x12\x10\n\x08progress\x18\x04 \x01(\x08\"K\n\tHeartbeat\x12\x14\n\x0cresume_token\x18\x01 \x01(\t\x12(\n\x04time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"x\n\x1c\x41nalysisServiceWatchResponse\x12#\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x12.docferry.v1.EventH\x00\x12+\n\theartbeat\x18\x02 \x01(\x0b\x32\x16.docferry.v1.HeartbeatH\x00\x42\x06\n\x04item\"$\n\rCancelRequest\x12\x13\n\x0b\x61nalysis_id\x18\x01 \x01(\t\"9\n\x0e\x43\x61ncelResponse\x12\'\n\x08\x61nalysis\x18\x01 \x01(\x0b\x32\x15.docferry.v1.Analysis\"3\n\x1c\x41nalysisServiceDeleteRequest\x12\x13\n\x0b\x61nalysis_id\x18\x01 \x01(\t\"\x1f\n\x1d\x41nalysisServiceDeleteResponse\"X\n\nAskRequest\x12\x13\n\x0b\x61nalysis_id\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12#\n\x06\x65\x66\x66ort\x18\x03 \x01(\x0e\x32\x13.docferry.v1.Effort\"@\n\x0b\x41skResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12#\n\x06\x61nswer\x18\x02 \x01(\x0b\x32\x13.docferry.v1.Answer\"[\n\x0b\x46illRequest\x12\x13\n\x0b\x61nalysis_id\x18\x01 \x01(\t\x12&\n\x06schema\x18\x02 \x01(\x0b\x32\x16.google.protobuf.Value\x12\x0f\n\x07version\x18\x03 \x01(\r\"v\n\x0b\x46illedField\x12\x0c\n\x04path\x18\x01 \x03(\t\x12\r\n\x05\x66ound\x18\x02 \x01(\x08\x12%\n\x05value\x18\x03 \x01(\x0b\x32\x16.google.protobuf.Value\x12#\n\x06\x61nswer\x18\x04 \x01(\x0b\x32\x13.docferry.v1.Answer\"q\n\x0c\x46illResponse\x12(\n\x06\x66ields\x18\x01 \x03(\x0b\x32\x18.docferry.v1.FilledField\x12&\n\x06\x66illed\x18\x02 \x01(\x0b\x32\x16.google.protobuf.Value\x12\x0f\n\x07version\x18\x03 \x01(\r\"=\n\x0eLineCorrection\x12\x0c\n\x04page\x18\x01 \x01(\r\x12\x0f\n\x07line_id\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\"\x86\x01\n\x0e\x43orrectRequest\x12\x13\n\x0b\x61nalysis_id\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\r\x12*\n\x05lines\x18\x03 \x03(\x0b\x32\x1b.docferry.v1.LineCorrection\x12\"\n\x06\x66ields\x18\x04 \x03(\x0b\x32\x12.docferry.v1.Field\":\n\x0f\x43orrectResponse\x12\'\n\x08\x61nalysis\x18\x01 \x01(\x0b\x32\x15.docferry.v1.Analysis\"\xae\x02\n\rExportRequest\x12\x13\n\x0b\x61nalysis_id\x18\x01 \x01(\t\x12\x31\n\x06\x66ormat\x18\x02 \x01(\x0e\x32!.docferry.v1.ExportRequest.Format\x12\x0f\n\x07version\x18\x03 \x01(\r\"\xc3\x01\n\x06\x46ormat\x12\x16\n\x12\x46ORMAT_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x46ORMAT_MARKDOWN\x10\x01\x12\x0f\n\x0b\x46ORMAT_JSON\x10\x02\x12\x0e\n\nFORMAT_CSV\x10\x03\x12\x0f\n\x0b\x46ORMAT_XLSX\x10\x04\x12\x0f\n\x0b\x46ORMAT_HTML\x10\x05\x12\x0e\n\nFORMAT_PDF\x10\x06\x12\x17\n\x13\x46ORMAT_CONTENT_LIST\x10\x07\x12\x0f\n\x0b\x46ORMAT_HOCR\x10\x08\x12\x0f\n\x0b\x46ORMAT_ALTO\x10\t\"e\n\x12RequestPartRequest\x12\x13\n\x0b\x61nalysis_id\x18\x01 \x01(\t\x12\x0c\n\x04page\x18\x02 \x01(\r\x12\x1d\n\x03\x62ox\x18\x03 \x01(\x0b\x32\x10.docferry.v1.Box\x12\r\n\x05scale\x18\x04 \x01(\x02\"O\n\x13RequestPartResponse\x12\x0f\n\x07part_id\x18\x01 \x01(\t\x12\'\n\x08\x61nalysis\x18\x02 \x01(\x0b\x32\x15.docferry.v1.Analysis\"6\n\x0eGetPartRequest\x12\x13\n\x0b\x61nalysis_id\x18\x01 \x01(\t\x12\x0f\n\x07part_id\x18\x02 \x01(\t\"@\n\x0fGetPartResponse\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x1f\n\x04part\x18\x02 \x01(\x0b\x32\x11.docferry.v1.Part\"2\n\x0e\x45xportResponse\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x12\n\nmedia_type\x18\x02 \x01(\t\"H\n\x0eGetPageRequest\x12\x13\n\x0b\x61nalysis_id\x18\x01 \x01(\t\x12\x0c\n\x04page\x18\x02 \x01(\r\x12\x13\n\x0blonger_side\x18\x03 \x01(\r\"3\n\x0fGetPageResponse\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x12\n\nmedia_type\x18\x02 \x01(\t*:\n\x07Urgency\x12\x17\n\x13URGENCY_UNSPECIFIED\x10\x00\x12\x16\n\x12URGENCY_BACKGROUND\x10\x01\x32\xb4\x08\n\x0f\x41nalysisService\x12\x41\n\x06Submit\x12\x1a.docferry.v1.SubmitRequest\x1a\x1b.docferry.v1.SubmitResponse\x12\x41\n\x06Supply\x12\x1a.docferry.v1.SupplyRequest\x1a\x1b.docferry.v1.SupplyResponse\x12V\n\x03Get\x12&.docferry.v1.AnalysisServiceGetRequest\x1a\'.docferry.v1.AnalysisServiceGetResponse\x12Y\n\x04List\x12\'.docferry.v1.AnalysisServiceListRequest\x1a(.docferry.v1.AnalysisServiceListResponse\x12^\n\x05Watch\x12(.docferry.v1.AnalysisServiceWatchRequest\x1a).docferry.v1.AnalysisServiceWatchResponse0\x01\x12\x41\n\x06\x43\x61ncel\x12\x1a.docferry.v1.CancelRequest\x1a\x1b.docferry.v1.CancelResponse\x12_\n\x06\x44\x65lete\x12).docferry.v1.AnalysisServiceDeleteRequest\x1a*.docferry.v1.AnalysisServiceDeleteResponse\x12:\n\x03\x41sk\x12\x17.docferry.v1.AskRequest\x1a\x18.docferry.v1.AskResponse0\x01\x12;\n\x04\x46ill\x12\x18.docferry.v1.FillRequest\x1a\x19.docferry.v1.FillResponse\x12\x44\n\x07\x43orrect\x12\x1b.docferry.v1.CorrectRequest\x1a\x1c.docferry.v1.CorrectResponse\x12\x43\n\x06\x45xport\x12\x1a.docferry.v1.ExportRequest\x1a\x1b.docferry.v1.ExportResponse0\x01\x12P\n\x0bRequestPart\x12\x1f.docferry.v1.RequestPartRequest\x1a .docferry.v1.RequestPartResponse\x12\x46\n\x07GetPart\x12\x1b.docferry.v1.GetPartRequest\x1a\x1c.docferry.v1.GetPartResponse0\x01\x12\x46\n\x07GetPage\x12\x1b.docferry.v1.GetPageRequest\x1a\x1c.docferry.v1.GetPageResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'docferry.v1.analysis_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_URGENCY']._serialized_start=2783
-  _globals['_URGENCY']._serialized_end=2841
-  _globals['_SUBMITREQUEST']._serialized_start=226
-  _globals['_SUBMITREQUEST']._serialized_end=371
-  _globals['_SUBMITRESPONSE']._serialized_start=373
-  _globals['_SUBMITRESPONSE']._serialized_end=430
-  _globals['_SUPPLYREQUEST']._serialized_start=432
-  _globals['_SUPPLYREQUEST']._serialized_end=551
-  _globals['_SUPPLYRESPONSE']._serialized_start=553
-  _globals['_SUPPLYRESPONSE']._serialized_end=631
-  _globals['_ANALYSISSERVICEGETREQUEST']._serialized_start=633
-  _globals['_ANALYSISSERVICEGETREQUEST']._serialized_end=719
-  _globals['_ANALYSISSERVICEGETRESPONSE']._serialized_start=721
-  _globals['_ANALYSISSERVICEGETRESPONSE']._serialized_end=790
-  _globals['_ANALYSISSERVICELISTREQUEST']._serialized_start=793
-  _globals['_ANALYSISSERVICELISTREQUEST']._serialized_end=1146
-  _globals['_ANALYSISSERVICELISTREQUEST_ORDER']._serialized_start=1092
-  _globals['_ANALYSISSERVICELISTREQUEST_ORDER']._serialized_end=1146
-  _globals['_ANALYSISSERVICELISTRESPONSE']._serialized_start=1148
-  _globals['_ANALYSISSERVICELISTRESPONSE']._serialized_end=1243
-  _globals['_ANALYSISSERVICEWATCHREQUEST']._serialized_start=1245
-  _globals['_ANALYSISSERVICEWATCHREQUEST']._serialized_end=1354
-  _globals['_HEARTBEAT']._serialized_start=1356
-  _globals['_HEARTBEAT']._serialized_end=1431
-  _globals['_ANALYSISSERVICEWATCHRESPONSE']._serialized_start=1433
-  _globals['_ANALYSISSERVICEWATCHRESPONSE']._serialized_end=1553
-  _globals['_CANCELREQUEST']._serialized_start=1555
-  _globals['_CANCELREQUEST']._serialized_end=1591
-  _globals['_CANCELRESPONSE']._serialized_start=1593
-  _globals['_CANCELRESPONSE']._serialized_end=1650
-  _globals['_ANALYSISSERVICEDELETEREQUEST']._serialized_start=1652
-  _globals['_ANALYSISSERVICEDELETEREQUEST']._serialized_end=1703
-  _globals['_ANALYSISSERVICEDELETERESPONSE']._serialized_start=1705
-  _globals['_ANALYSISSERVICEDELETERESPONSE']._serialized_end=1736
-  _globals['_ASKREQUEST']._serialized_start=1738
-  _globals['_ASKREQUEST']._serialized_end=1826
-  _globals['_ASKRESPONSE']._serialized_start=1828
-  _globals['_ASKRESPONSE']._serialized_end=1892
-  _globals['_LINECORRECTION']._serialized_start=1894
-  _globals['_LINECORRECTION']._serialized_end=1955
-  _globals['_CORRECTREQUEST']._serialized_start=1958
-  _globals['_CORRECTREQUEST']._serialized_end=2092
-  _globals['_CORRECTRESPONSE']._serialized_start=2094
-  _globals['_CORRECTRESPONSE']._serialized_end=2152
-  _globals['_EXPORTREQUEST']._serialized_start=2155
-  _globals['_EXPORTREQUEST']._serialized_end=2423
-  _globals['_EXPORTREQUEST_FORMAT']._serialized_start=2262
-  _globals['_EXPORTREQUEST_FORMAT']._serialized_end=2423
-  _globals['_REQUESTPARTREQUEST']._serialized_start=2425
-  _globals['_REQUESTPARTREQUEST']._serialized_end=2526
-  _globals['_REQUESTPARTRESPONSE']._serialized_start=2528
-  _globals['_REQUESTPARTRESPONSE']._serialized_end=2607
-  _globals['_GETPARTREQUEST']._serialized_start=2609
-  _globals['_GETPARTREQUEST']._serialized_end=2663
-  _globals['_GETPARTRESPONSE']._serialized_start=2665
-  _globals['_GETPARTRESPONSE']._serialized_end=2729
-  _globals['_EXPORTRESPONSE']._serialized_start=2731
-  _globals['_EXPORTRESPONSE']._serialized_end=2781
-  _globals['_ANALYSISSERVICE']._serialized_start=2844
-  _globals['_ANALYSISSERVICE']._serialized_end=3787
+  _globals['_URGENCY']._serialized_start=3400
+  _globals['_URGENCY']._serialized_end=3458
+  _globals['_SUBMITREQUEST']._serialized_start=256
+  _globals['_SUBMITREQUEST']._serialized_end=401
+  _globals['_SUBMITRESPONSE']._serialized_start=403
+  _globals['_SUBMITRESPONSE']._serialized_end=460
+  _globals['_SUPPLYREQUEST']._serialized_start=462
+  _globals['_SUPPLYREQUEST']._serialized_end=581
+  _globals['_SUPPLYRESPONSE']._serialized_start=583
+  _globals['_SUPPLYRESPONSE']._serialized_end=661
+  _globals['_ANALYSISSERVICEGETREQUEST']._serialized_start=663
+  _globals['_ANALYSISSERVICEGETREQUEST']._serialized_end=749
+  _globals['_ANALYSISSERVICEGETRESPONSE']._serialized_start=751
+  _globals['_ANALYSISSERVICEGETRESPONSE']._serialized_end=820
+  _globals['_ANALYSISSERVICELISTREQUEST']._serialized_start=823
+  _globals['_ANALYSISSERVICELISTREQUEST']._serialized_end=1274
+  _globals['_ANALYSISSERVICELISTREQUEST_ORDER']._serialized_start=1197
+  _globals['_ANALYSISSERVICELISTREQUEST_ORDER']._serialized_end=1274
+  _globals['_ANALYSISSERVICELISTRESPONSE']._serialized_start=1276
+  _globals['_ANALYSISSERVICELISTRESPONSE']._serialized_end=1371
+  _globals['_ANALYSISSERVICEWATCHREQUEST']._serialized_start=1373
+  _globals['_ANALYSISSERVICEWATCHREQUEST']._serialized_end=1482
+  _globals['_HEARTBEAT']._serialized_start=1484
+  _globals['_HEARTBEAT']._serialized_end=1559
+  _globals['_ANALYSISSERVICEWATCHRESPONSE']._serialized_start=1561
+  _globals['_ANALYSISSERVICEWATCHRESPONSE']._serialized_end=1681
+  _globals['_CANCELREQUEST']._serialized_start=1683
+  _globals['_CANCELREQUEST']._serialized_end=1719
+  _globals['_CANCELRESPONSE']._serialized_start=1721
+  _globals['_CANCELRESPONSE']._serialized_end=1778
+  _globals['_ANALYSISSERVICEDELETEREQUEST']._serialized_start=1780
+  _globals['_ANALYSISSERVICEDELETEREQUEST']._serialized_end=1831
+  _globals['_ANALYSISSERVICEDELETERESPONSE']._serialized_start=1833
+  _globals['_ANALYSISSERVICEDELETERESPONSE']._serialized_end=1864
+  _globals['_ASKREQUEST']._serialized_start=1866
+  _globals['_ASKREQUEST']._serialized_end=1954
+  _globals['_ASKRESPONSE']._serialized_start=1956
+  _globals['_ASKRESPONSE']._serialized_end=2020
+  _globals['_FILLREQUEST']._serialized_start=2022
+  _globals['_FILLREQUEST']._serialized_end=2113
+  _globals['_FILLEDFIELD']._serialized_start=2115
+  _globals['_FILLEDFIELD']._serialized_end=2233
+  _globals['_FILLRESPONSE']._serialized_start=2235
+  _globals['_FILLRESPONSE']._serialized_end=2348
+  _globals['_LINECORRECTION']._serialized_start=2350
+  _globals['_LINECORRECTION']._serialized_end=2411
+  _globals['_CORRECTREQUEST']._serialized_start=2414
+  _globals['_CORRECTREQUEST']._serialized_end=2548
+  _globals['_CORRECTRESPONSE']._serialized_start=2550
+  _globals['_CORRECTRESPONSE']._serialized_end=2608
+  _globals['_EXPORTREQUEST']._serialized_start=2611
+  _globals['_EXPORTREQUEST']._serialized_end=2913
+  _globals['_EXPORTREQUEST_FORMAT']._serialized_start=2718
+  _globals['_EXPORTREQUEST_FORMAT']._serialized_end=2913
+  _globals['_REQUESTPARTREQUEST']._serialized_start=2915
+  _globals['_REQUESTPARTREQUEST']._serialized_end=3016
+  _globals['_REQUESTPARTRESPONSE']._serialized_start=3018
+  _globals['_REQUESTPARTRESPONSE']._serialized_end=3097
+  _globals['_GETPARTREQUEST']._serialized_start=3099
+  _globals['_GETPARTREQUEST']._serialized_end=3153
+  _globals['_GETPARTRESPONSE']._serialized_start=3155
+  _globals['_GETPARTRESPONSE']._serialized_end=3219
+  _globals['_EXPORTRESPONSE']._serialized_start=3221
+  _globals['_EXPORTRESPONSE']._serialized_end=3271
+  _globals['_GETPAGEREQUEST']._serialized_start=3273
+  _globals['_GETPAGEREQUEST']._serialized_end=3345
+  _globals['_GETPAGERESPONSE']._serialized_start=3347
+  _globals['_GETPAGERESPONSE']._serialized_end=3398
+  _globals['_ANALYSISSERVICE']._serialized_start=3461
+  _globals['_ANALYSISSERVICE']._serialized_end=4537
 # @@protoc_insertion_point(module_scope)

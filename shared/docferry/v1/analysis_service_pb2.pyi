@@ -11,6 +11,7 @@ from docferry.v1 import event_pb2 as _event_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
+from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -243,6 +244,10 @@ class AnalysisServiceListRequest(_message.Message):
         """Not said: the newest first."""
         ORDER_OLDEST_FIRST: AnalysisServiceListRequest._Order.ValueType  # 1
         """The oldest first."""
+        ORDER_DOUBT_FIRST: AnalysisServiceListRequest._Order.ValueType  # 2
+        """For people who settle doubts: only finished analyses that hold something in doubt, the weightiest first
+        (`Digest.weight`). The order changes as doubts are settled, so pages may leave some out.
+        """
 
     class Order(_Order, metaclass=_OrderEnumTypeWrapper):
         """In which order to list."""
@@ -251,6 +256,10 @@ class AnalysisServiceListRequest(_message.Message):
     """Not said: the newest first."""
     ORDER_OLDEST_FIRST: AnalysisServiceListRequest.Order.ValueType  # 1
     """The oldest first."""
+    ORDER_DOUBT_FIRST: AnalysisServiceListRequest.Order.ValueType  # 2
+    """For people who settle doubts: only finished analyses that hold something in doubt, the weightiest first
+    (`Digest.weight`). The order changes as doubts are settled, so pages may leave some out.
+    """
 
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
@@ -259,6 +268,9 @@ class AnalysisServiceListRequest(_message.Message):
     CREATED_FROM_FIELD_NUMBER: _builtins.int
     CREATED_BEFORE_FIELD_NUMBER: _builtins.int
     ORDER_FIELD_NUMBER: _builtins.int
+    QUERY_FIELD_NUMBER: _builtins.int
+    ROUTES_FIELD_NUMBER: _builtins.int
+    DEVICE_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
     """How many at most, 1..100; 0 means 20."""
     page_token: _builtins.str
@@ -267,6 +279,12 @@ class AnalysisServiceListRequest(_message.Message):
     """About this document."""
     order: Global___AnalysisServiceListRequest.Order.ValueType
     """In which order."""
+    query: _builtins.str
+    """That hold every word of this in the file's name, the device's, an id, the newest summary or a field's newest value,
+    whatever its case; at most 200 characters.
+    """
+    device: _builtins.str
+    """That this device handed in; empty for any."""
     @_builtins.property
     def states(self) -> _containers.RepeatedScalarFieldContainer[_analysis_pb2.Analysis.State.ValueType]:
         """In one of these states; empty for any."""
@@ -279,6 +297,10 @@ class AnalysisServiceListRequest(_message.Message):
     def created_before(self) -> _timestamp_pb2.Timestamp:
         """Created before this time."""
 
+    @_builtins.property
+    def routes(self) -> _containers.RepeatedScalarFieldContainer[_envelope_pb2.RouteDecision.ValueType]:
+        """That took one of these routes; empty for any."""
+
     def __init__(
         self,
         *,
@@ -289,10 +311,13 @@ class AnalysisServiceListRequest(_message.Message):
         created_from: _timestamp_pb2.Timestamp | None = ...,
         created_before: _timestamp_pb2.Timestamp | None = ...,
         order: Global___AnalysisServiceListRequest.Order.ValueType = ...,
+        query: _builtins.str = ...,
+        routes: _abc.Iterable[_envelope_pb2.RouteDecision.ValueType] | None = ...,
+        device: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_before", b"created_before", "created_from", b"created_from"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_before", b"created_before", "created_from", b"created_from", "document_id", b"document_id", "order", b"order", "page_size", b"page_size", "page_token", b"page_token", "states", b"states"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_before", b"created_before", "created_from", b"created_from", "device", b"device", "document_id", b"document_id", "order", b"order", "page_size", b"page_size", "page_token", b"page_token", "query", b"query", "routes", b"routes", "states", b"states"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -310,7 +335,7 @@ class AnalysisServiceListResponse(_message.Message):
     """For the next page; empty at the end."""
     @_builtins.property
     def analyses(self) -> _containers.RepeatedCompositeFieldContainer[_analysis_pb2.Analysis]:
-        """The analyses, without the content of their versions."""
+        """The analyses, without the content of their versions, with their digests."""
 
     def __init__(
         self,
@@ -564,6 +589,114 @@ class AskResponse(_message.Message):
 Global___AskResponse: _TypeAlias = AskResponse  # noqa: Y015
 
 @_typing.final
+class FillRequest(_message.Message):
+    """A schema to be filled from a document."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANALYSIS_ID_FIELD_NUMBER: _builtins.int
+    SCHEMA_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    analysis_id: _builtins.str
+    """Required. The analysis."""
+    version: _builtins.int
+    """The version to fill it from; 0 means the newest."""
+    @_builtins.property
+    def schema(self) -> _struct_pb2.Value:
+        """Required. A JSON Schema of an object, or a list of questions: 1 to 100 leaves in all. Types are string (also as
+        date, or with an enum), number, integer, boolean, lists of them, and objects within objects.
+        """
+
+    def __init__(
+        self,
+        *,
+        analysis_id: _builtins.str = ...,
+        schema: _struct_pb2.Value | None = ...,
+        version: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["schema", b"schema"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analysis_id", b"analysis_id", "schema", b"schema", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FillRequest: _TypeAlias = FillRequest  # noqa: Y015
+
+@_typing.final
+class FilledField(_message.Message):
+    """What the document says to one leaf of a schema."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATH_FIELD_NUMBER: _builtins.int
+    FOUND_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
+    found: _builtins.bool
+    """Whether the document holds it."""
+    @_builtins.property
+    def path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The names that lead to the leaf; in a list of questions, the question."""
+
+    @_builtins.property
+    def value(self) -> _struct_pb2.Value:
+        """As the schema's type has it, dates as ISO 8601; null where it was not found, or nothing of that type was."""
+
+    @_builtins.property
+    def answer(self) -> _analysis_pb2.Answer:
+        """What was asked, and what was found in the document's own words; without an answer where nothing was found."""
+
+    def __init__(
+        self,
+        *,
+        path: _abc.Iterable[_builtins.str] | None = ...,
+        found: _builtins.bool = ...,
+        value: _struct_pb2.Value | None = ...,
+        answer: _analysis_pb2.Answer | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "value", b"value"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "found", b"found", "path", b"path", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FilledField: _TypeAlias = FilledField  # noqa: Y015
+
+@_typing.final
+class FillResponse(_message.Message):
+    """The filled schema."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FIELDS_FIELD_NUMBER: _builtins.int
+    FILLED_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    version: _builtins.int
+    """The version that it was filled from."""
+    @_builtins.property
+    def fields(self) -> _containers.RepeatedCompositeFieldContainer[Global___FilledField]:
+        """Every leaf; those of a list in its order, others by their paths."""
+
+    @_builtins.property
+    def filled(self) -> _struct_pb2.Value:
+        """The values alone in the shape of the schema: objects within objects, or a list."""
+
+    def __init__(
+        self,
+        *,
+        fields: _abc.Iterable[Global___FilledField] | None = ...,
+        filled: _struct_pb2.Value | None = ...,
+        version: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["filled", b"filled"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fields", b"fields", "filled", b"filled", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FillResponse: _TypeAlias = FillResponse  # noqa: Y015
+
+@_typing.final
 class LineCorrection(_message.Message):
     """One line put right by a person."""
 
@@ -683,6 +816,10 @@ class ExportRequest(_message.Message):
         """A searchable PDF; FAILED_PRECONDITION if no picture of the pages is here."""
         FORMAT_CONTENT_LIST: ExportRequest._Format.ValueType  # 7
         """One flat list of blocks, as MinerU writes its content_list.json."""
+        FORMAT_HOCR: ExportRequest._Format.ValueType  # 8
+        """hOCR: XHTML with the place of every line and word."""
+        FORMAT_ALTO: ExportRequest._Format.ValueType  # 9
+        """ALTO 4: XML with the same, as libraries keep it."""
 
     class Format(_Format, metaclass=_FormatEnumTypeWrapper):
         """A file format."""
@@ -703,6 +840,10 @@ class ExportRequest(_message.Message):
     """A searchable PDF; FAILED_PRECONDITION if no picture of the pages is here."""
     FORMAT_CONTENT_LIST: ExportRequest.Format.ValueType  # 7
     """One flat list of blocks, as MinerU writes its content_list.json."""
+    FORMAT_HOCR: ExportRequest.Format.ValueType  # 8
+    """hOCR: XHTML with the place of every line and word."""
+    FORMAT_ALTO: ExportRequest.Format.ValueType  # 9
+    """ALTO 4: XML with the same, as libraries keep it."""
 
     ANALYSIS_ID_FIELD_NUMBER: _builtins.int
     FORMAT_FIELD_NUMBER: _builtins.int
@@ -871,3 +1012,59 @@ class ExportResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ExportResponse: _TypeAlias = ExportResponse  # noqa: Y015
+
+@_typing.final
+class GetPageRequest(_message.Message):
+    """Which page to show."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANALYSIS_ID_FIELD_NUMBER: _builtins.int
+    PAGE_FIELD_NUMBER: _builtins.int
+    LONGER_SIDE_FIELD_NUMBER: _builtins.int
+    analysis_id: _builtins.str
+    """Required. The analysis."""
+    page: _builtins.int
+    """Page number, from 0."""
+    longer_side: _builtins.int
+    """Pixels of its longer side, at most 4,096; 0 means 1,600. A picture that has fewer is given as it is."""
+    def __init__(
+        self,
+        *,
+        analysis_id: _builtins.str = ...,
+        page: _builtins.int = ...,
+        longer_side: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analysis_id", b"analysis_id", "longer_side", b"longer_side", "page", b"page"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetPageRequest: _TypeAlias = GetPageRequest  # noqa: Y015
+
+@_typing.final
+class GetPageResponse(_message.Message):
+    """A piece of the picture."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATA_FIELD_NUMBER: _builtins.int
+    MEDIA_TYPE_FIELD_NUMBER: _builtins.int
+    data: _builtins.bytes
+    """Bytes to append to what came before."""
+    media_type: _builtins.str
+    """MIME type; on the first piece."""
+    def __init__(
+        self,
+        *,
+        data: _builtins.bytes = ...,
+        media_type: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "media_type", b"media_type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetPageResponse: _TypeAlias = GetPageResponse  # noqa: Y015

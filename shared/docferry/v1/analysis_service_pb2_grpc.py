@@ -75,6 +75,11 @@ class AnalysisServiceStub:
                 request_serializer=docferry_dot_v1_dot_analysis__service__pb2.AskRequest.SerializeToString,
                 response_deserializer=docferry_dot_v1_dot_analysis__service__pb2.AskResponse.FromString,
                 _registered_method=True)
+        self.Fill = channel.unary_unary(
+                '/docferry.v1.AnalysisService/Fill',
+                request_serializer=docferry_dot_v1_dot_analysis__service__pb2.FillRequest.SerializeToString,
+                response_deserializer=docferry_dot_v1_dot_analysis__service__pb2.FillResponse.FromString,
+                _registered_method=True)
         self.Correct = channel.unary_unary(
                 '/docferry.v1.AnalysisService/Correct',
                 request_serializer=docferry_dot_v1_dot_analysis__service__pb2.CorrectRequest.SerializeToString,
@@ -94,6 +99,11 @@ class AnalysisServiceStub:
                 '/docferry.v1.AnalysisService/GetPart',
                 request_serializer=docferry_dot_v1_dot_analysis__service__pb2.GetPartRequest.SerializeToString,
                 response_deserializer=docferry_dot_v1_dot_analysis__service__pb2.GetPartResponse.FromString,
+                _registered_method=True)
+        self.GetPage = channel.unary_stream(
+                '/docferry.v1.AnalysisService/GetPage',
+                request_serializer=docferry_dot_v1_dot_analysis__service__pb2.GetPageRequest.SerializeToString,
+                response_deserializer=docferry_dot_v1_dot_analysis__service__pb2.GetPageResponse.FromString,
                 _registered_method=True)
 
 
@@ -157,6 +167,14 @@ class AnalysisServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Fill(self, request, context):
+        """Answers a schema of the caller's own from what was read: every leaf typed, with confidence and evidence, or not
+        found. FAILED_PRECONDITION while nothing has been read.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Correct(self, request, context):
         """Stores a person's correction as a new version.
         """
@@ -181,6 +199,14 @@ class AnalysisServiceServicer:
 
     def GetPart(self, request, context):
         """Gives the bytes of a part that is here.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetPage(self, request, context):
+        """Gives a page as a picture for people to look at, upright, made from whatever reached the service.
+        FAILED_PRECONDITION if no picture of the whole page is here: RequestPart asks the device for one.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -229,6 +255,11 @@ def add_AnalysisServiceServicer_to_server(servicer, server):
                     request_deserializer=docferry_dot_v1_dot_analysis__service__pb2.AskRequest.FromString,
                     response_serializer=docferry_dot_v1_dot_analysis__service__pb2.AskResponse.SerializeToString,
             ),
+            'Fill': grpc.unary_unary_rpc_method_handler(
+                    servicer.Fill,
+                    request_deserializer=docferry_dot_v1_dot_analysis__service__pb2.FillRequest.FromString,
+                    response_serializer=docferry_dot_v1_dot_analysis__service__pb2.FillResponse.SerializeToString,
+            ),
             'Correct': grpc.unary_unary_rpc_method_handler(
                     servicer.Correct,
                     request_deserializer=docferry_dot_v1_dot_analysis__service__pb2.CorrectRequest.FromString,
@@ -248,6 +279,11 @@ def add_AnalysisServiceServicer_to_server(servicer, server):
                     servicer.GetPart,
                     request_deserializer=docferry_dot_v1_dot_analysis__service__pb2.GetPartRequest.FromString,
                     response_serializer=docferry_dot_v1_dot_analysis__service__pb2.GetPartResponse.SerializeToString,
+            ),
+            'GetPage': grpc.unary_stream_rpc_method_handler(
+                    servicer.GetPage,
+                    request_deserializer=docferry_dot_v1_dot_analysis__service__pb2.GetPageRequest.FromString,
+                    response_serializer=docferry_dot_v1_dot_analysis__service__pb2.GetPageResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -478,6 +514,33 @@ class AnalysisService:
             _registered_method=True)
 
     @staticmethod
+    def Fill(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/docferry.v1.AnalysisService/Fill',
+            docferry_dot_v1_dot_analysis__service__pb2.FillRequest.SerializeToString,
+            docferry_dot_v1_dot_analysis__service__pb2.FillResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def Correct(request,
             target,
             options=(),
@@ -575,6 +638,33 @@ class AnalysisService:
             '/docferry.v1.AnalysisService/GetPart',
             docferry_dot_v1_dot_analysis__service__pb2.GetPartRequest.SerializeToString,
             docferry_dot_v1_dot_analysis__service__pb2.GetPartResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetPage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/docferry.v1.AnalysisService/GetPage',
+            docferry_dot_v1_dot_analysis__service__pb2.GetPageRequest.SerializeToString,
+            docferry_dot_v1_dot_analysis__service__pb2.GetPageResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -49,6 +49,10 @@ class AnalysisServiceStub:
     """Deletes an analysis and all its data now."""
     Ask: _grpc.UnaryStreamMultiCallable[_analysis_service_pb2.AskRequest, _analysis_service_pb2.AskResponse]
     """Answers a question about a document, piece by piece."""
+    Fill: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.FillRequest, _analysis_service_pb2.FillResponse]
+    """Answers a schema of the caller's own from what was read: every leaf typed, with confidence and evidence, or not
+    found. FAILED_PRECONDITION while nothing has been read.
+    """
     Correct: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.CorrectRequest, _analysis_service_pb2.CorrectResponse]
     """Stores a person's correction as a new version."""
     Export: _grpc.UnaryStreamMultiCallable[_analysis_service_pb2.ExportRequest, _analysis_service_pb2.ExportResponse]
@@ -59,6 +63,10 @@ class AnalysisServiceStub:
     """
     GetPart: _grpc.UnaryStreamMultiCallable[_analysis_service_pb2.GetPartRequest, _analysis_service_pb2.GetPartResponse]
     """Gives the bytes of a part that is here."""
+    GetPage: _grpc.UnaryStreamMultiCallable[_analysis_service_pb2.GetPageRequest, _analysis_service_pb2.GetPageResponse]
+    """Gives a page as a picture for people to look at, upright, made from whatever reached the service.
+    FAILED_PRECONDITION if no picture of the whole page is here: RequestPart asks the device for one.
+    """
 
 @_typing.type_check_only
 class AnalysisServiceAsyncStub(AnalysisServiceStub):
@@ -81,6 +89,10 @@ class AnalysisServiceAsyncStub(AnalysisServiceStub):
     """Deletes an analysis and all its data now."""
     Ask: _aio.UnaryStreamMultiCallable[_analysis_service_pb2.AskRequest, _analysis_service_pb2.AskResponse]  # type: ignore[assignment]
     """Answers a question about a document, piece by piece."""
+    Fill: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.FillRequest, _analysis_service_pb2.FillResponse]  # type: ignore[assignment]
+    """Answers a schema of the caller's own from what was read: every leaf typed, with confidence and evidence, or not
+    found. FAILED_PRECONDITION while nothing has been read.
+    """
     Correct: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.CorrectRequest, _analysis_service_pb2.CorrectResponse]  # type: ignore[assignment]
     """Stores a person's correction as a new version."""
     Export: _aio.UnaryStreamMultiCallable[_analysis_service_pb2.ExportRequest, _analysis_service_pb2.ExportResponse]  # type: ignore[assignment]
@@ -91,6 +103,10 @@ class AnalysisServiceAsyncStub(AnalysisServiceStub):
     """
     GetPart: _aio.UnaryStreamMultiCallable[_analysis_service_pb2.GetPartRequest, _analysis_service_pb2.GetPartResponse]  # type: ignore[assignment]
     """Gives the bytes of a part that is here."""
+    GetPage: _aio.UnaryStreamMultiCallable[_analysis_service_pb2.GetPageRequest, _analysis_service_pb2.GetPageResponse]  # type: ignore[assignment]
+    """Gives a page as a picture for people to look at, upright, made from whatever reached the service.
+    FAILED_PRECONDITION if no picture of the whole page is here: RequestPart asks the device for one.
+    """
 
 class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
     """Takes envelopes in and gives analyses out. Every error is a google.rpc.Status with an ErrorInfo."""
@@ -160,6 +176,16 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
         """Answers a question about a document, piece by piece."""
 
     @_abc_1.abstractmethod
+    def Fill(
+        self,
+        request: _analysis_service_pb2.FillRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_analysis_service_pb2.FillResponse, _abc.Awaitable[_analysis_service_pb2.FillResponse]]:
+        """Answers a schema of the caller's own from what was read: every leaf typed, with confidence and evidence, or not
+        found. FAILED_PRECONDITION while nothing has been read.
+        """
+
+    @_abc_1.abstractmethod
     def Correct(
         self,
         request: _analysis_service_pb2.CorrectRequest,
@@ -192,5 +218,15 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_analysis_service_pb2.GetPartResponse], _abc.AsyncIterator[_analysis_service_pb2.GetPartResponse]]:
         """Gives the bytes of a part that is here."""
+
+    @_abc_1.abstractmethod
+    def GetPage(
+        self,
+        request: _analysis_service_pb2.GetPageRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_analysis_service_pb2.GetPageResponse], _abc.AsyncIterator[_analysis_service_pb2.GetPageResponse]]:
+        """Gives a page as a picture for people to look at, upright, made from whatever reached the service.
+        FAILED_PRECONDITION if no picture of the whole page is here: RequestPart asks the device for one.
+        """
 
 def add_AnalysisServiceServicer_to_server(servicer: AnalysisServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -33,6 +33,10 @@ class _EncodingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Encoding.Val
     """The bytes are the message itself."""
     ENCODING_ZSTD: _Encoding.ValueType  # 2
     """The bytes are one zstd frame that states its content size."""
+    ENCODING_ZSTD_BARE: _Encoding.ValueType  # 3
+    """The bytes are one zstd frame that states its content size, without the magic number it begins with (28 B5 2F FD).
+    `decoded_size` and `texts_size` are left out: the frames state them.
+    """
 
 class Encoding(_Encoding, metaclass=_EncodingEnumTypeWrapper):
     """How a payload's bytes are encoded."""
@@ -43,6 +47,10 @@ ENCODING_IDENTITY: Encoding.ValueType  # 1
 """The bytes are the message itself."""
 ENCODING_ZSTD: Encoding.ValueType  # 2
 """The bytes are one zstd frame that states its content size."""
+ENCODING_ZSTD_BARE: Encoding.ValueType  # 3
+"""The bytes are one zstd frame that states its content size, without the magic number it begins with (28 B5 2F FD).
+`decoded_size` and `texts_size` are left out: the frames state them.
+"""
 Global___Encoding: _TypeAlias = Encoding  # noqa: Y015
 
 class _PartKind:

@@ -160,6 +160,23 @@ def test_a_merge_over_a_whole_sheet_is_refused_before_the_workbook_is_loaded() -
         count_pages(data)
 
 
+@pytest.mark.parametrize(
+    ("cells", "why"),
+    [
+        ('<row r="9"><c r="XFD9"><v>1</v></c></row>', "a cell XFD9"),
+        ('<row r="1048576"><c r="A1048576"><v>1</v></c></row>', "a cell A1048576"),
+        (f"<row>{'<c/>' * 1_000_001}</row>", "more than 1000000 cells"),
+    ],
+    ids=["far right", "far down", "many"],
+)
+def test_a_sheet_of_absurd_size_is_refused_before_the_workbook_is_loaded(cells: str, why: str) -> None:
+    data = rewritten(
+        files.workbook(), "xl/worksheets/sheet1.xml", lambda xml: xml.replace("</sheetData>", f"{cells}</sheetData>")
+    )
+    with pytest.raises(ImageTooLarge, match=why):
+        count_pages(data)
+
+
 def renamed(data: bytes, old: str, new: str) -> bytes:
     """An archive with one of its files under another name, also where others speak of it."""
     out = io.BytesIO()

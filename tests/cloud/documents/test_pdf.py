@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from docferry.errors import ImageTooLarge, InputError, UnreadableImage
 from docferry_cloud.documents.files import FileKind, count_pages, kind_of
-from docferry_cloud.documents.pdf import read_page
+from docferry_cloud.documents.pdf import PdfFiles, read_page
+from docferry_cloud.documents.pdf_process import Limits, PdfProcess
 from tests.cloud.documents import files
+
+LIMITS = Limits(seconds_a_page=5, patience_s=10, memory=1 << 29, idle_s=10)
 
 
 def test_pages_are_counted_and_the_kind_is_seen_by_content() -> None:
@@ -94,3 +102,101 @@ def test_a_form_or_two_within_another_is_an_ordinary_page() -> None:
     data = nested(2, 3)
     assert count_pages(data) == 1
     assert read_page(data, 0).image.shape[0] > 0
+
+
+@pytest.fixture
+def hostile() -> Iterator[list[PdfProcess]]:
+    """Holds processes of programs in `hostile.py`, and ends them all."""
+    made: list[PdfProcess] = []
+    yield made
+    for process in made:
+        process.close()
+
+
+@pytest.mark.parametrize(
+    ("program", "error", "why"),
+    [
+        ("crash", UnreadableImage, "page 3 breaks the PDF reader .SIGSEGV"),
+        ("spin", ImageTooLarge, "page 3 takes more than 5 s or 512 MiB"),
+        ("killed", ImageTooLarge, "page 3 takes more"),
+        ("flood", UnreadableImage, "absurd size"),
+        ("garbage", UnreadableImage, "an answer that is none"),
+        ("fault", RuntimeError, "ended with 3"),
+    ],
+)
+def test_whatever_a_file_makes_of_its_process_the_document_fails_with_the_reason(
+    hostile: list[PdfProcess], program: str, error: type[Exception], why: str
+) -> None:
+    hostile.append(PdfProcess(b"", "letter.pdf", LIMITS, f"tests.cloud.documents.hostile:{program}"))
+    with pytest.raises(error, match=why):
+        hostile[0].read(2, 200, 3500)
+
+
+def test_a_process_that_hangs_is_ended_after_its_time(hostile: list[PdfProcess]) -> None:
+    limits = Limits(patience_s=0.2)
+    hostile.append(PdfProcess(b"", "letter.pdf", limits, "tests.cloud.documents.hostile:hang"))
+    with pytest.raises(ImageTooLarge, match="page 1 takes more"):
+        hostile[0].read(0, 200, 3500)
+
+
+def test_a_page_that_takes_too_much_is_given_up_and_the_next_file_is_read() -> None:
+    pages = PdfFiles(LIMITS)
+    with pytest.raises(ImageTooLarge, match=r"letter.pdf: page 1 takes more than 5 s or 512 MiB"):
+        pages.read_page(nested(12, 12), 0, "letter.pdf")
+    assert pages.read_page(files.pdf(), 0).layer is not None
+
+
+def test_one_process_serves_a_files_pages_and_a_new_one_where_it_has_ended() -> None:
+    pages = PdfFiles(LIMITS)
+    data = files.pdf(3)
+    assert pages.page_count(data) == 3
+    (kept,) = pages._idle.values()
+    assert pages.read_page(data, 0).layer is not None
+    assert list(pages._idle.values()) == [kept]
+    # As it does by itself when it is not asked anything.
+    assert kept._process.stdin is not None
+    kept._process.stdin.close()
+    with Path(os.devnull).open("wb", buffering=0) as nowhere:
+        kept._process.stdin = nowhere
+        assert kept._process.wait(10) == 0
+        assert pages.read_page(data, 1).layer is not None
+    assert list(pages._idle.values()) != [kept]
+    assert pages.read_page(data, 2).layer is not None
+    assert not pages._idle
+
+
+def test_a_process_ends_by_itself_when_nobody_asks() -> None:
+    process = PdfProcess(files.pdf(), "letter.pdf", Limits(idle_s=0.05))
+    assert process._process.wait(10) == 0
+    process.close()
+
+
+def test_a_signal_to_all_processes_of_the_service_is_not_taken_for_a_bad_file() -> None:
+    pages = PdfFiles(LIMITS)
+    data = files.pdf(2)
+    try:
+        assert pages.page_count(data) == 2
+        (kept,) = pages._idle.values()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            os.kill(kept._process.pid, number)
+        assert pages.read_page(data, 0).layer is not None
+    finally:
+        pages.close()
+
+
+def test_several_threads_read_pages_of_one_file() -> None:
+    pages = PdfFiles(LIMITS)
+    data, found = files.pdf(4), [""] * 4
+
+    def read(number: int) -> None:
+        layer = pages.read_page(data, number).layer
+        assert layer is not None
+        found[number] = next(word.text for word in layer.words if word.text.isdigit())
+
+    threads = [threading.Thread(target=read, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    pages.close()
+    assert found == ["1", "2", "3", "4"]

@@ -125,7 +125,7 @@ async def test_when_the_client_has_gone_the_rpc_is_over(http, until):
     watchers = http.service.server._feed._watchers
     async with stream(http.client) as found:
         await anext(found)
-        await until(lambda: watchers.get(http.caller.tenant) == 1)
+        await until(lambda: len(watchers.get(http.caller.tenant, ())) == 1)
     await until(lambda: http.caller.tenant not in watchers)
 
 

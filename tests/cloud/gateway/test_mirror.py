@@ -10,7 +10,7 @@ import httpx
 import pytest
 from google.protobuf import json_format
 
-from docferry.v1 import analysis_service_pb2, subscription_service_pb2
+from docferry.v1 import analysis_service_pb2, claim_service_pb2, operator_service_pb2, subscription_service_pb2
 from docferry.v1 import analysis_service_pb2 as pb
 from docferry_cloud.access.keys import Keys
 from docferry_cloud.access.rules import Scope
@@ -38,6 +38,8 @@ async def finished(http, make_envelope):
 async def test_every_rpc_has_a_route():
     services = [
         analysis_service_pb2.DESCRIPTOR.services_by_name["AnalysisService"],
+        operator_service_pb2.DESCRIPTOR.services_by_name["OperatorService"],
+        claim_service_pb2.DESCRIPTOR.services_by_name["ClaimService"],
         subscription_service_pb2.DESCRIPTOR.services_by_name["SubscriptionService"],
     ]
     there = {f"{service.name}.{method.name}" for service in services for method in service.methods}
@@ -188,12 +190,23 @@ async def test_the_same_id_with_another_body_is_a_conflict(http, make_envelope):
     assert (answer.status_code, answer.json()["error"]["status"]) == (409, "ALREADY_EXISTS")
 
 
+async def test_a_schema_goes_in_and_comes_back_as_plain_json(http, make_envelope):
+    place = f"/v1/analyses/{await finished(http, make_envelope)}"
+    schema = {"properties": {"lease": {"properties": {"signed": {"type": "string", "format": "date"}}}}}
+    filled = (await http.client.post(f"{place}:fill", json={"schema": schema})).json()
+    assert filled["filled"] == {"lease": {"signed": None}}
+    assert filled["fields"] == [{"path": ["lease", "signed"], "value": None, "answer": {"question": "lease signed"}}]
+    refused = await http.client.post(f"{place}:fill", json={"schema": {"properties": {"a": {"$ref": "#"}}}})
+    assert (refused.status_code, refused.json()["error"]["reason"]) == (400, "INVALID_INPUT")
+
+
 def requests_of(route, analysis_id):
     """A well-formed request of every route, about somebody's analysis."""
-    path = route.path.replace("{analysis_id}", analysis_id)
+    path = route.path.replace("{analysis_id}", analysis_id).replace("{page}", "0")
     path = re.sub(r"{(\w+)}", lambda _: str(uuid.uuid4()), path)
     body = {
         "AnalysisService.Ask": {"question": "What is the total?"},
+        "AnalysisService.Fill": {"schema": ["What is the total?"]},
         "AnalysisService.Correct": {"version": 1, "fields": [{"name": "total", "value": "1"}]},
         "AnalysisService.RequestPart": {"page": 0},
     }.get(route.rpc, {})

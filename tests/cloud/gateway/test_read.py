@@ -132,7 +132,7 @@ async def test_a_caller_who_leaves_waits_no_longer_and_the_document_goes_on(http
     http.engine.hook = lambda page, cancelled: hold.wait(20)
     try:
         call = asyncio.ensure_future(http.client.post("/v1/read", json={"image": b64(small_png)}))
-        await until(lambda: watchers.get(http.caller.tenant) == 1)
+        await until(lambda: len(watchers.get(http.caller.tenant, ())) == 1)
         call.cancel()
         await until(lambda: http.caller.tenant not in watchers)
     finally:

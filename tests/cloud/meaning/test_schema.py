@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from docferry.document import Document, Evidence, Field, Line, Page, Region, RegionType
 from docferry.fields.schema import in_shape
-from docferry.schema_filling import as_rows, fill
 from docferry.tables import Cell, Grid, to_html
-from docferry.v1 import analysis_pb2, document_pb2
-from docferry_cloud.meaning import answer
+from docferry_cloud.meaning import Filled, Found, filled
 
 ROWS = [["Item", "Price"], ["Walnuts", "3.50"], ["Almonds", "12"]]
 BOX = (0.1, 0.1, 0.5, 0.2)
@@ -43,38 +40,31 @@ def document() -> Document:
     )
 
 
-class Service:
-    """Answers as the service does, without one."""
-
-    async def ask(self, analysis_id: str, question: str) -> analysis_pb2.Answer:
-        found = answer(document(), question)
-        evidence = [document_pb2.Evidence(page=place.page, line_id=place.line or "") for place in found.evidence]
-        return analysis_pb2.Answer(
-            question=question, answer=found.answer, confidence=found.confidence, evidence=evidence
-        )
-
-
-def filled(schema: Any) -> Any:
-    return asyncio.run(fill(Service(), "a", schema))
+def fill(schema: Any) -> dict[tuple[str, ...], Filled]:
+    return {leaf.path: leaf for leaf in filled(document(), schema, lambda: False)}
 
 
 def test_fields_come_back_in_the_schemas_shape_typed_and_with_evidence() -> None:
-    tree = in_shape(SCHEMA, filled(SCHEMA))
-    assert tree["invoice_number"]["value"] == "A-77"
-    assert tree["totals"]["due"]["value"] == 15.5
-    assert tree["date"]["value"] == "2018-03-24"
-    assert tree["price"]["value"] == [3.5, 12]
-    assert tree["date"]["evidence"][0]["line"] == "r2.l1"
-    assert tree["price"]["evidence"]
-    assert 0 < tree["totals"]["due"]["confidence"] <= 1
+    tree = in_shape(SCHEMA, fill(SCHEMA))
+    assert tree["invoice_number"].value == "A-77"
+    assert tree["totals"]["due"].value == 15.5
+    assert tree["date"].value == "2018-03-24"
+    assert tree["price"].value == [3.5, 12]
+    assert tree["date"].found.evidence[0].line == "r2.l1"
+    assert tree["price"].found.evidence
+    assert 0 < tree["totals"]["due"].found.confidence <= 1
 
 
 def test_what_the_document_does_not_hold_is_not_found() -> None:
-    leaf = in_shape(SCHEMA, filled(SCHEMA))["buyer_vat_id"]
-    assert (leaf["found"], leaf["value"], leaf["confidence"], leaf["evidence"]) == (False, None, 0.0, [])
-    assert as_rows(filled(SCHEMA))[-1]["normalized"] == "not found"
+    leaf = in_shape(SCHEMA, fill(SCHEMA))["buyer_vat_id"]
+    assert (leaf.value, leaf.found) == (None, Found("buyer vat id"))
 
 
 def test_a_list_of_questions_comes_back_as_a_list() -> None:
-    number, nobody = in_shape(questions := ["What is the invoice number?", "Who signed?"], filled(questions))
-    assert (number["value"], nobody["found"]) == ("A-77", False)
+    number, nobody = in_shape(questions := ["What is the invoice number?", "Who signed?"], fill(questions))
+    assert (number.value, nobody.value) == ("A-77", None)
+
+
+def test_nothing_is_asked_any_more_once_the_caller_has_left() -> None:
+    asked = iter([False, True])
+    assert [leaf.path for leaf in filled(document(), ["Who?", "When?", "Why?"], lambda: next(asked))] == [("Who?",)]

@@ -25,7 +25,8 @@ from docferry.v1 import analysis_service_pb2 as pb
 from docferry_cloud.core import Times
 from docferry_cloud.engine import Task, Want
 from docferry_cloud.server import CloudServer
-from docferry_cloud.settings import CloudSettings, Token
+from docferry_cloud.settings import CloudSettings
+from docferry_cloud.settings_rows import Token
 from docferry_cloud.sweeper import SweepTimes
 from docferry_cloud.watch import WatchTimes
 
@@ -173,7 +174,9 @@ def tokens() -> tuple[Token, ...]:
 
 
 @asynccontextmanager
-async def running_server(directory: Path, engine_factory=EchoEngine, times: Times = QUICK, **settings):
+async def running_server(
+    directory: Path, engine_factory=EchoEngine, times: Times = QUICK, worker_command=(), **settings
+):
     settings = {
         "directory": directory,
         "port": 0,
@@ -181,7 +184,9 @@ async def running_server(directory: Path, engine_factory=EchoEngine, times: Time
         "allow_private": True,
         "remember": False,
     } | settings
-    server = CloudServer(CloudSettings(**settings), engine_factory=engine_factory, times=times)
+    server = CloudServer(
+        CloudSettings(**settings), engine_factory=engine_factory, worker_command=worker_command, times=times
+    )
     try:
         address = await server.start()
         async with open_channel(address) as channel:

@@ -12,7 +12,7 @@ from docferry.packing import pack_reading
 from docferry.status import error_from_rpc
 from docferry.v1 import analysis_service_pb2 as pb
 from docferry.v1 import analysis_service_pb2_grpc, envelope_pb2
-from docferry_cloud.settings import Webhook
+from docferry_cloud.settings_rows import Webhook
 from docferry_cloud.watch import WatchTimes
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -12,8 +12,17 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from docferry.channel import call_metadata
+from docferry.schema_filling import value_of
 from docferry.status import error_from_rpc
-from docferry.v1 import analysis_pb2, analysis_service_pb2, device_service_pb2, document_pb2, subscription_service_pb2
+from docferry.v1 import (
+    analysis_pb2,
+    analysis_service_pb2,
+    claim_service_pb2,
+    device_service_pb2,
+    document_pb2,
+    operator_service_pb2,
+    subscription_service_pb2,
+)
 from docferry.v1 import analysis_service_pb2 as pb
 from docferry_cloud.access.gate import REMEMBERED_S
 from docferry_cloud.access.keys import Keys
@@ -22,7 +31,13 @@ from docferry_cloud.health import MOST_WATCHERS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 DEADLINE = 20.0
-CONTRACTS = (analysis_service_pb2, device_service_pb2, subscription_service_pb2)
+CONTRACTS = (
+    analysis_service_pb2,
+    claim_service_pb2,
+    device_service_pb2,
+    operator_service_pb2,
+    subscription_service_pb2,
+)
 METHODS = {
     method.full_name: method
     for contract in CONTRACTS
@@ -117,7 +132,11 @@ def _of(analysis_id: str):
         "Delete": pb.AnalysisServiceDeleteRequest(analysis_id=analysis_id),
         "RequestPart": pb.RequestPartRequest(analysis_id=analysis_id, box=box, scale=1.0),
         "GetPart": pb.GetPartRequest(analysis_id=analysis_id, part_id="p1"),
+        "GetPage": pb.GetPageRequest(analysis_id=analysis_id),
+        "Create": claim_service_pb2.ClaimServiceCreateRequest(analysis_id=analysis_id),
+        "Revoke": claim_service_pb2.ClaimServiceRevokeRequest(analysis_id=analysis_id),
         "Ask": pb.AskRequest(analysis_id=analysis_id, question="total?"),
+        "Fill": pb.FillRequest(analysis_id=analysis_id, schema=value_of(["total?"])),
         "Correct": pb.CorrectRequest(analysis_id=analysis_id, version=1, lines=[line]),
         "Export": pb.ExportRequest(analysis_id=analysis_id, format=pb.ExportRequest.FORMAT_JSON),
         "Refuse": device_service_pb2.RefuseRequest(
@@ -129,7 +148,8 @@ def _of(analysis_id: str):
 @pytest.mark.parametrize("name", sorted(_of("")))
 async def test_what_is_anothers_and_what_never_was_are_refused_in_the_same_words(service, make_envelope, name):
     owner = service.key(Scope.SUBMIT, tenant="owner")
-    full = f"docferry.v1.{'DeviceService' if name == 'Refuse' else 'AnalysisService'}.{name}"
+    service_of = {"Refuse": "DeviceService", "Create": "ClaimService", "Revoke": "ClaimService"}
+    full = f"docferry.v1.{service_of.get(name, 'AnalysisService')}.{name}"
     taken = await service.call("docferry.v1.AnalysisService.Submit", owner, pb.SubmitRequest(envelope=make_envelope()))
     stranger, never = service.key(*Scope, tenant="stranger", device="kiosk"), str(uuid.uuid4())
     refusals = [await service.refusal(full, stranger, _of(one)[name]) for one in (taken.analysis.analysis_id, never)]

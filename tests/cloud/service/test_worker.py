@@ -79,5 +79,12 @@ async def test_a_worker_that_is_outgrown_gives_back_its_work_and_begins_anew(
         assert await following
 
 
+async def test_a_worker_that_has_read_its_fill_begins_anew(settings, core, take, echo_engine, quick_times):
+    analysis_id = take()
+    async with asyncio.timeout(30):
+        assert await work(settings(recycle_documents=1), engine_factory=echo_engine, times=quick_times)
+    assert core.store.get("local", analysis_id=analysis_id).state is State.SUCCEEDED
+
+
 def test_the_memory_of_this_process_is_known():
     assert 10 < resident_mb() < 100_000

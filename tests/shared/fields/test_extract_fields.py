@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from dataclasses import replace
 
 import pytest
@@ -221,3 +222,13 @@ def test_any_text_is_survived(texts):
 def test_text_made_to_confuse_a_parser_takes_no_longer_than_other_text(text):
     # A pattern that backtracks without bound would never return.
     extract_fields(paper(text, text + "!", "TOTAL RM 5.00", "RECEIPT", "CASH 5.00"))
+
+
+def test_a_process_that_reads_for_months_does_not_keep_what_it_read() -> None:
+    def read(numbers: range) -> int:
+        for number in numbers:
+            extract_fields(paper(*(f"SHOP {number} JALAN {row} TOTAL {number}.{row:02}" for row in range(30))))
+        return sys.getallocatedblocks()
+
+    before = read(range(160))
+    assert read(range(160, 260)) - before < 3000

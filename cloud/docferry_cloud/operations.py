@@ -1,0 +1,133 @@
+"""What an operator looks at over many documents: figures by route and by day, and the devices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from docferry.v1 import envelope_pb2
+from docferry_cloud.access.rules import Scope
+from docferry_cloud.analysis_rows import MICROSECONDS
+from docferry_cloud.database import Database
+from docferry_cloud.schema import State, WantState, analyses, digests, keys, wants
+
+_DAY = 86400 * MICROSECONDS
+_MOST_DEVICES = 1000
+_SAVING = (envelope_pb2.ROUTE_DECISION_NOTHING, envelope_pb2.ROUTE_DECISION_STRUCTURE)
+
+
+@dataclass(frozen=True, slots=True)
+class RouteFigures:
+    """What became of the documents of one route."""
+
+    route: int
+    documents: int
+    pages: int
+    original_bytes: int
+    sent_bytes: int
+    work_ms: int
+    risk: float
+
+
+@dataclass(frozen=True, slots=True)
+class DayFigures:
+    """The same of one day, counted from 1970 (UTC); `escalated` is the share for which pixels were sent."""
+
+    day: int
+    documents: int
+    escalated: float
+    risk: float
+    doubts: float
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRow:
+    """A device; `last_seen` in microseconds since 1970."""
+
+    device: str
+    last_seen: int
+    documents: int = 0
+    failed: int = 0
+    risk: float = 0.0
+    open_wants: int = 0
+
+
+class Operations:
+    """Looks over a tenant's documents."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def figures(self, tenant: str, days: int) -> tuple[list[RouteFigures], list[DayFigures]]:
+        """By route, and by day with the oldest first, of documents of the last `days` days."""
+        by_route = sa.select(
+            digests.c.route,
+            sa.func.count().label("documents"),
+            _total(digests.c.pages, "pages"),
+            _total(digests.c.original_bytes, "original_bytes"),
+            _total(digests.c.sent_bytes, "sent_bytes"),
+            _total(digests.c.work_ms, "work_ms"),
+            sa.func.avg(digests.c.risk).label("risk"),
+        ).group_by(digests.c.route)
+        # A number in the statement and not a parameter: grouping must meet the very same expression.
+        day = (digests.c.create_time // sa.literal_column(str(_DAY), sa.BigInteger)).label("day")
+        pixels = sa.case((digests.c.route.in_(_SAVING), 0.0), else_=1.0)
+        by_day = sa.select(
+            day,
+            sa.func.count().label("documents"),
+            sa.func.avg(pixels).label("escalated"),
+            sa.func.avg(digests.c.risk).label("risk"),
+            sa.func.avg(digests.c.doubts).label("doubts"),
+        ).group_by(day)
+        with self._database.read() as connection:
+            since = self._database.now() - days * _DAY
+            recent = (digests.c.tenant == tenant, digests.c.create_time >= since)
+            routes = connection.execute(by_route.where(*recent).order_by(digests.c.route)).mappings()
+            found = [RouteFigures(**row) for row in routes]
+            rows = connection.execute(by_day.where(*recent).order_by(day))
+            return found, [DayFigures(int(r[0]), r[1], float(r[2]), float(r[3]), float(r[4])) for r in rows]
+
+    def devices(self, tenant: str) -> list[DeviceRow]:
+        """Those that handed something in that is still kept, and those that have a key; the last heard of first."""
+        of_documents = (
+            sa.select(
+                digests.c.device,
+                sa.func.max(digests.c.create_time).label("last_seen"),
+                sa.func.count().label("documents"),
+                _total(sa.case((analyses.c.state == State.FAILED, 1), else_=0), "failed"),
+                sa.func.avg(digests.c.risk).label("risk"),
+            )
+            .join_from(digests, analyses, analyses.c.analysis_id == digests.c.analysis_id)
+            .where(digests.c.tenant == tenant)
+            .group_by(digests.c.device)
+            .order_by(sa.desc("last_seen"))
+            .limit(_MOST_DEVICES)
+        )
+        of_keys = sa.select(keys.c.device, keys.c.scopes, keys.c.last_use).where(
+            keys.c.tenant == tenant, keys.c.revoke_time.is_(None)
+        )
+        of_wants = (
+            sa.select(wants.c.device, sa.func.count())
+            .where(wants.c.tenant == tenant, wants.c.state == WantState.OPEN)
+            .group_by(wants.c.device)
+        )
+        found: dict[str, dict[str, Any]] = {}
+        with self._database.read() as connection:
+            for row in connection.execute(of_documents).mappings():
+                found[row["device"]] = dict(row)
+            for device, scopes, last_use in connection.execute(of_keys):
+                if Scope.DEVICE in scopes.split(","):
+                    known = found.setdefault(device, {"device": device, "last_seen": 0})
+                    known["last_seen"] = max(known["last_seen"], last_use or 0)
+            for device, count in connection.execute(of_wants):
+                if device in found:
+                    found[device]["open_wants"] = count
+        rows = [DeviceRow(**values) for values in found.values()]
+        return sorted(rows, key=lambda row: (-row.last_seen, row.device))[:_MOST_DEVICES]
+
+
+def _total(column: Any, name: str) -> sa.Label[int]:
+    """A sum as a whole number: PostgreSQL's of big integers is a decimal."""
+    return sa.cast(sa.func.sum(column), sa.BigInteger).label(name)
