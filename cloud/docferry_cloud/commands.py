@@ -73,10 +73,12 @@ def worker(
         from docferry.model_store import default_store
         from docferry.vision.memory import bound_memory
         from docferry_cloud.pipeline import PipelineEngine
+        from docferry_cloud.vlm.engine import with_full_model
 
         # A long document would else grow every network's buffers to its largest page's, one beside the other.
         bound_memory()
-        loaded = PipelineEngine.load(default_store(), settings.workers * settings.threads)
+        fast = PipelineEngine.load(default_store(), settings.workers * settings.threads)
+        loaded = with_full_model(fast, settings.vlm)
         if not parent.attached:
             say("ready", engine=loaded.name)
         return loaded

@@ -12,6 +12,7 @@ from docferry_cloud import webhook_format
 from docferry_cloud.blob_list import BlobList
 from docferry_cloud.blobs import Blobs, open_blobs
 from docferry_cloud.database import Database
+from docferry_cloud.deepen_list import DeepenList
 from docferry_cloud.event_log import EventLog
 from docferry_cloud.metrics import cloud_metrics
 from docferry_cloud.retention import Retention
@@ -37,6 +38,7 @@ class Times:
         health: Between two looks at database and workers.
         hang: After this long without its lease a worker process is taken for hung.
         progress: Between two events of how far a document has come, at least.
+        deep_retry: Before the full model is asked again for an answer that it owed.
         webhook_waits: Waits after the first, second, ... failed attempt.
     """
 
@@ -48,6 +50,7 @@ class Times:
     health: float = 2.0
     hang: float = 30.0
     progress: float = 1.0
+    deep_retry: float = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,7 @@ class Core:
     retention: Retention
     wants: WantList
     work: WorkList
+    deepenings: DeepenList
     metrics: Metrics
     traces: Traces | None
 
@@ -103,6 +107,7 @@ def make_core(settings: CloudSettings) -> Core:
         retention=Retention(database, log, settings.retention_days),
         wants=WantList(database, log, request_s=settings.request_s),
         work=WorkList(database, log, owner),
+        deepenings=DeepenList(database, log, owner),
         metrics=cloud_metrics(database),
         traces=open_traces(settings.tracing_endpoint, "docferry-cloud"),
     )

@@ -17,6 +17,7 @@ from docferry_cloud.access.keys import Keys
 from docferry_cloud.blobs import open_blobs
 from docferry_cloud.database import Database, wall_clock
 from docferry_cloud.settings import CloudSettings
+from docferry_cloud.vlm import doctor as full_model
 
 _CLOCK_S = 2.0
 """Machines whose clocks differ by more than this show odd times; nothing is lost by it."""
@@ -35,6 +36,7 @@ def examine(settings: CloudSettings, store: ModelStore) -> Iterator[Finding]:
         ("clock", lambda: _clock(database, settings)),
         ("blobs", lambda: _blobs(settings)),
         ("models", lambda: _models(store, settings)),
+        (full_model.NAME, lambda: full_model.look(settings.vlm)),
         ("OpenCV", doctor.opencv),
         ("TLS", lambda: _tls(settings)),
         ("access", lambda: _access(database, settings)),

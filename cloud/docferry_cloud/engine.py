@@ -118,3 +118,50 @@ class AskingEngine(Engine, Protocol):
 
     def wants(self, page: PageInput, read: Page) -> tuple[Want, ...]:
         """What would let it read this page better than it did; empty where nothing would, or nothing can be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a deep reading took: questions put to the model, tokens in and out, and its own seconds."""
+
+    questions: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.questions + other.questions,
+            self.tokens_in + other.tokens_in,
+            self.tokens_out + other.tokens_out,
+            self.seconds + other.seconds,
+        )
+
+
+class Deepener(Protocol):
+    """Reads pages again that another engine has read: what is in doubt, and what that one cannot do."""
+
+    @property
+    def name(self) -> str:
+        """Short name as it stands in versions."""
+
+    def doubts(self, page: PageInput, read: Page, effort: Effort) -> bool:
+        """Whether there is something to read better, and a picture that shows it."""
+
+    def deepen(self, page: PageInput, read: Page, effort: Effort, cancelled: Cancelled) -> tuple[Page, Cost]:
+        """The page as it is read with the model's help, and what that took.
+
+        Raises:
+            Unavailable: The model cannot be reached now.
+            EngineError: The model failed, or `cancelled` said True.
+            UnreadableImage, ImageTooLarge: The pixels that were sent cannot be used.
+        """
+
+
+@runtime_checkable
+class TwoStepEngine(Engine, Protocol):
+    """An engine that answers fast by itself and has a deeper one behind it."""
+
+    @property
+    def deep(self) -> Deepener:
+        """The second step."""

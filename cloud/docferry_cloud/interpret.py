@@ -61,7 +61,7 @@ def interpret(
     made: list[Page] = []
     for number, page in enumerate(pages):
         check(cancelled)
-        made.append(_judged(engine.read(page, effort, cancelled), page.reading))
+        made.append(judged(engine.read(page, effort, cancelled), page.reading))
         if on_page is not None:
             on_page(number)
     read = Document(tuple(made))
@@ -70,7 +70,7 @@ def interpret(
     return Interpretation(document, render(document), summarise(document), _wants(pages, read, engine))
 
 
-def _judged(read: Page, given: Page | None) -> Page:
+def judged(read: Page, given: Page | None) -> Page:
     """The page with a confidence for every region whose lines have one, new readings included."""
     before = {region.id: region for region in given.regions} if given is not None else {}
     return replace(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from docferry.document import Page
-from docferry.errors import DocferryError, EngineError, UnreadableImage
+from docferry.errors import DocferryError, EngineError, Unavailable, UnreadableImage
 from docferry.logs import about
 from docferry.metrics import Metrics
 from docferry.packing import unpack_reading
@@ -22,9 +22,11 @@ from docferry.v1 import envelope_pb2 as pb
 from docferry.wire import box_from_proto, document_to_proto
 from docferry_cloud.blobs import StoreAway
 from docferry_cloud.content_key import content_key, said_before
+from docferry_cloud.deep_notices import DEEP_FOLLOWS, cost_of, deep_missing
+from docferry_cloud.deepening import deepen, in_doubt
 from docferry_cloud.dialects import DatabaseAway
 from docferry_cloud.documents.files import count_pages
-from docferry_cloud.engine import Crop, Effort, Engine, PageInput
+from docferry_cloud.engine import Crop, Effort, Engine, PageInput, TwoStepEngine
 from docferry_cloud.interpret import Interpretation, interpret
 from docferry_cloud.log_ids import ids_of
 from docferry_cloud.page_progress import PageProgress
@@ -36,7 +38,7 @@ from docferry_cloud.work import MAX_ATTEMPTS, Claim, WorkList
 
 log = logging.getLogger(__name__)
 
-_EFFORTS: Mapping[int, Effort] = {pb.EFFORT_FAST: Effort.FAST, pb.EFFORT_DEEP: Effort.DEEP}
+EFFORTS: Mapping[int, Effort] = {pb.EFFORT_FAST: Effort.FAST, pb.EFFORT_DEEP: Effort.DEEP}
 _ASK_EVERY_S = 0.25
 _RETRY_WAIT_S = 10.0
 _STORE_WAIT_S = 1.0
@@ -52,6 +54,7 @@ class Interpreter:
         metrics: Of `docferry_cloud.metrics`.
         tell: Takes spans.
         progress_s: Seconds between two events that tell how far a document has come, at least.
+        deep_retry_s: Before the full model is asked again for an answer that it owed.
     """
 
     def __init__(
@@ -66,16 +69,19 @@ class Interpreter:
         metrics: Metrics,
         tell: Tell = untold,
         progress_s: float = 1.0,
+        deep_retry_s: float = 5.0,
     ) -> None:
         self._store = store
         self._work = work
         self._engine = engine
+        self._deep = engine.deep if isinstance(engine, TwoStepEngine) else None
         self._stopping = stopping
         self._patience_s = patience_s
         self._remember = remember
         self._metrics = metrics
         self._tell = tell
         self._progress_s = progress_s
+        self._deep_retry_s = deep_retry_s
 
     def run(self, analysis_id: str) -> None:
         """Claim, interpret and finish one analysis; whatever goes wrong with the document ends in FAILED."""
@@ -140,22 +146,26 @@ class Interpreter:
             before = self._store.newest(analysis_id)
             if before is not None and before.engine == self._engine.name:
                 same = NewVersion(before.engine, with_notices(before.interpretation, notices))
-                return self._finished(analysis_id, same)
+                # Whether the full model has anything to add is looked at when its turn comes.
+                later = 0.0 if self._deep is not None and claim.effort != pb.EFFORT_FAST else None
+                return self._finished(analysis_id, same, deepen_in_s=later)
         envelope = pb.Envelope.FromString(body)
         # What a device was asked for is no part of what it sent: such an answer is its own analysis's alone.
-        key = content_key(envelope, self._engine.name) if self._remember and not asked else None
-        known = None if key is None else self._work.read_before(analysis_id, key, self._engine.name)
+        # An answer from before there was a full model is none of one that has it.
+        names = [self._engine.name, *([self._deep.name] if self._deep is not None else [])]
+        key = content_key(envelope, "+".join(names)) if self._remember and not asked else None
+        known = None if key is None else self._work.read_before(analysis_id, key, names)
         if key is not None:
             self._metrics.count("docferry_cache_lookups_total", "miss" if known is None else "hit")
         if known is not None:
-            read_in, interpretation = known
-            answer = with_notices(interpretation, [said_before(read_in)])
-            return self._finished(analysis_id, NewVersion(self._engine.name, answer))
+            read_in, version = known
+            answer = with_notices(version.interpretation, [said_before(read_in)])
+            return self._finished(analysis_id, NewVersion(version.engine, answer))
         envelope.parts.extend(part_of(want) for want in asked if want.state is WantState.SUPPLIED)
         # One round of asking: an engine that is never content must not keep a document for ever.
         can_ask = self._patience_s > 0 and not waited_for
         pages = page_inputs(envelope, supplied, can_ask=can_ask)
-        effort = _EFFORTS.get(claim.effort, Effort.AUTO)
+        effort = EFFORTS.get(claim.effort, Effort.AUTO)
         told = functools.partial(self._work.progress, analysis_id)
         progress = PageProgress(len(pages), told, every_s=self._progress_s)
         cancelled = self._cancelled(analysis_id)
@@ -164,10 +174,42 @@ class Interpreter:
             notice = _asking(len(result.wants), self._patience_s)
             version = NewVersion(self._engine.name, interpretation_bytes(result, [notice]))
             return "asked" if self._work.ask(analysis_id, version, result.wants, self._patience_s) else "released"
-        return self._finished(analysis_id, NewVersion(self._engine.name, interpretation_bytes(result, notices)), key)
+        return self._deepened(claim, pages, result, effort, cancelled, notices, key)
 
-    def _finished(self, analysis_id: str, version: NewVersion, key: bytes | None = None) -> str:
-        return "succeeded" if self._work.finish(analysis_id, version, key) else "released"
+    def _deepened(
+        self,
+        claim: Claim,
+        pages: Sequence[PageInput],
+        result: Interpretation,
+        effort: Effort,
+        cancelled: Callable[[], bool],
+        notices: Sequence[analysis_pb.Notice],
+        key: bytes | None,
+    ) -> str:
+        """The full model's answer where it was asked for, the fast one where it must do for now or is enough."""
+        fast = functools.partial(NewVersion, self._engine.name)
+        doubted = self._deep is not None and in_doubt(pages, result.document, self._deep, effort)
+        if self._deep is None or not doubted:
+            return self._finished(claim.analysis_id, fast(interpretation_bytes(result, notices)), key)
+        if effort is not Effort.DEEP:
+            told = interpretation_bytes(result, [*notices, DEEP_FOLLOWS])
+            return self._finished(claim.analysis_id, fast(told), deepen_in_s=0.0)
+        try:
+            deeper, cost = deepen(pages, result.document, self._deep, effort, cancelled)
+        except (Unavailable, EngineError) as error:
+            if cancelled():
+                raise
+            log.warning("the fast answer stands for now: %s", error)
+            told = interpretation_bytes(result, [*notices, deep_missing(error)])
+            return self._finished(claim.analysis_id, fast(told), deepen_in_s=self._deep_retry_s)
+        told = interpretation_bytes(deeper, [*notices, cost_of(cost)])
+        return self._finished(claim.analysis_id, NewVersion(self._deep.name, told), key)
+
+    def _finished(
+        self, analysis_id: str, version: NewVersion, key: bytes | None = None, *, deepen_in_s: float | None = None
+    ) -> str:
+        done = self._work.finish(analysis_id, version, key, deepen_in_s=deepen_in_s)
+        return "succeeded" if done else "released"
 
     def _settle(self, claim: Claim, error: DocferryError) -> str:
         if self._stopping.is_set():

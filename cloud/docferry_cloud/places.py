@@ -15,6 +15,8 @@ from docferry_cloud.schema import WORK_STATES, analyses
 INTERACTIVE, BACKGROUND = 0, 1
 """Lanes: all of the first goes before any of the second."""
 _TURNS = 1 << 29
+LAST = 1 << 30
+"""The place behind all others."""
 _TURN = sa.select(
     sa.func.min(analyses.c.turn), sa.func.max(analyses.c.turn).filter(analyses.c.tenant == sa.bindparam("tenant"))
 ).where(analyses.c.state.in_(WORK_STATES), analyses.c.lane == sa.bindparam("lane"), analyses.c.turn > 0)

@@ -247,6 +247,21 @@ versions = sa.Table(
     sa.Column("interpretation", sa.LargeBinary, nullable=False),
 )
 
+# Finished analyses that still wait for the full model (`deepen_list`).
+deepenings = sa.Table(
+    "deepenings",
+    metadata,
+    _of_analysis(),
+    # When to begin, or until when others leave it to whoever has leased it.
+    sa.Column("due_time", sa.BigInteger, nullable=False),
+    # The process at work on it.
+    sa.Column("owner", sa.String(64)),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    # Those attempts in which the model was there and failed.
+    sa.Column("failures", sa.Integer, nullable=False),
+    sa.Index("deepenings_by_due", "due_time"),
+)
+
 # No foreign key: an event outlives the analysis it tells about. It holds ids and states, never content.
 events = sa.Table(
     "events",

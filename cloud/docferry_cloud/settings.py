@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ from docferry.errors import ConfigurationError
 from docferry.settings import Setting
 from docferry_cloud import settings_rows as rows
 from docferry_cloud.settings_rows import Token, Webhook
+from docferry_cloud.vlm.settings import SETTINGS as VLM_SETTINGS
+from docferry_cloud.vlm.settings import VlmSettings, vlm_settings
 
 LOCAL_TENANT = "local"
 """Tenant and device of every caller while no tokens are configured."""
@@ -87,6 +89,7 @@ SETTINGS: tuple[Setting, ...] = (
         True,
         "Exactly the same content of one tenant is answered from what was read before, and the answer says so",
     ),
+    *VLM_SETTINGS,
     Setting(
         "wants.patience_s",
         60,
@@ -181,6 +184,7 @@ class CloudSettings:
     push_contact: str = ""
     vapid_key: Path | None = None
     push_ttl_s: int = 259_200
+    vlm: VlmSettings = field(default_factory=VlmSettings)
 
     def __post_init__(self) -> None:
         if (self.certificate is None) != (self.key is None):
@@ -268,4 +272,5 @@ def cloud_settings(values: Mapping[str, Any]) -> CloudSettings:
         push_contact=rows.contact(values["web_push.contact"]),
         vapid_key=rows.path(values["web_push.vapid_key"]),
         push_ttl_s=values["web_push.ttl_hours"] * 3600,
+        vlm=vlm_settings(values),
     )

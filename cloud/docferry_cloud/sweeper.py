@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from docferry_cloud.analysis_rows import MICROSECONDS
 from docferry_cloud.blob_list import BlobList
 from docferry_cloud.database import Clock, wall_clock
+from docferry_cloud.deepen_list import MARK, DeepenList
 from docferry_cloud.event_log import EventLog
 from docferry_cloud.retention import Retention
 from docferry_cloud.want_list import WantList
@@ -43,6 +44,7 @@ class Sweeper:
         retention: Retention,
         events: EventLog,
         work: WorkList,
+        deepenings: DeepenList,
         wants: WantList,
         workflows: Workflows,
         blobs: BlobList,
@@ -53,6 +55,9 @@ class Sweeper:
         self._ends = retention
         self._events = events
         self._work = work
+        self._deepenings = deepenings
+        # Whether this process can do deep work; known once its engine is loaded.
+        self.deepens = False
         self._wants = wants
         self._workflows = workflows
         self._blobs = blobs
@@ -72,7 +77,9 @@ class Sweeper:
         taken, lost = self._work.take_over(), self._work.recover()
         if taken or lost:
             log.warning("set back %d analyses of processes that are gone, %d of our own", taken, lost)
-        ids = self._work.lease_waiting(self.times.look_after, leased_too=first)
+        ids = list(self._work.lease_waiting(self.times.look_after, leased_too=first))
+        if self.deepens:
+            ids += [f"{MARK}{name}" for name in self._deepenings.lease(self.times.look_after)]
         if not ids:
             return
         stages = self._workflows.stages(ids)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +19,7 @@ from google.rpc import status_pb2
 
 from docferry.errors import EngineError
 from docferry.status import status_of
-from docferry_cloud import digest_rows, places, wanted
+from docferry_cloud import deepen_list, digest_rows, places, wanted
 from docferry_cloud.analysis_rows import COLUMNS, MICROSECONDS, add_version, fail, first, move, too_late
 from docferry_cloud.database import Clock, Database
 from docferry_cloud.digest import digest
@@ -127,19 +127,19 @@ class WorkList:
         self._log.announce()
         return None
 
-    def read_before(self, analysis_id: str, key: bytes, engine: str) -> tuple[str, bytes] | None:
-        """Another analysis of the same tenant that finished with this content, and what this engine made of it."""
+    def read_before(self, analysis_id: str, key: bytes, engines: Collection[str]) -> tuple[str, NewVersion] | None:
+        """Another of the tenant's analyses that finished with this content, and what one of the engines made of it."""
         tenant = sa.select(analyses.c.tenant).where(analyses.c.analysis_id == analysis_id).scalar_subquery()
         same = (analyses.c.tenant == tenant, analyses.c.content_key == key, analyses.c.state == State.SUCCEEDED)
         query = (
-            sa.select(analyses.c.analysis_id, versions.c.interpretation)
+            sa.select(analyses.c.analysis_id, versions.c.engine, versions.c.interpretation)
             .join(versions, versions.c.analysis_id == analyses.c.analysis_id)
-            .where(*same, versions.c.engine == engine)
+            .where(*same, versions.c.engine.in_(engines))
             .order_by(versions.c.create_time.desc())
         )
         with self._database.read() as connection:
             row = connection.execute(query.limit(1)).one_or_none()
-            return None if row is None else (row.analysis_id, row.interpretation)
+            return None if row is None else (row.analysis_id, NewVersion(row.engine, row.interpretation))
 
     def place(self, analysis_id: str) -> int:
         """Its place in the queue, see `places`."""
@@ -164,11 +164,19 @@ class WorkList:
             self._log.append(connection, told)
         self._log.announce()
 
-    def finish(self, analysis_id: str, version: NewVersion, content_key: bytes | None = None) -> bool:
+    def finish(
+        self,
+        analysis_id: str,
+        version: NewVersion,
+        content_key: bytes | None = None,
+        *,
+        deepen_in_s: float | None = None,
+    ) -> bool:
         """Store the version and the SUCCEEDED event, if the analysis is still ours.
 
         Args:
             content_key: Under which the same content finds this answer; None if it is to be read anew.
+            deepen_in_s: When the full model is to add a version of its own; None if it has nothing to add.
         """
         of, work_ms = digest(version.interpretation), self._worked_ms(analysis_id)
         with self._database.write() as connection:
@@ -180,6 +188,8 @@ class WorkList:
             digest_rows.keep(connection, analysis_id, of, work_ms)
             change = analyses.update().where(analyses.c.analysis_id == analysis_id)
             connection.execute(change.values(version=number, content_key=content_key))
+            if deepen_in_s is not None:
+                deepen_list.add(connection, analysis_id, now + int(deepen_in_s * MICROSECONDS))
             move(connection, self._log, replace(row, version=number), State.SUCCEEDED, now)
         self._log.announce()
         return True

@@ -17,8 +17,11 @@ from typing import NoReturn
 
 from docferry.errors import ConfigurationError, DocferryError
 from docferry.metrics import Metrics, MetricsPage, serve_metrics
+from docferry_cloud import places
 from docferry_cloud.core import Core, Times, make_core
-from docferry_cloud.engine import Engine
+from docferry_cloud.deep_work import DeepWork
+from docferry_cloud.deepen_list import MARK
+from docferry_cloud.engine import Engine, TwoStepEngine
 from docferry_cloud.interpreter import Interpreter
 from docferry_cloud.loops import end, keep_going
 from docferry_cloud.parent_link import ParentLink
@@ -50,12 +53,13 @@ class Worker:
             executor_id=core.owner,
             concurrency=settings.workers,
             body=self._interpret,
-            turn=core.work.place,
+            turn=self._turn,
         )
         self._sweeper = Sweeper(
             retention=core.retention,
             events=core.log,
             work=core.work,
+            deepenings=core.deepenings,
             wants=core.wants,
             workflows=self.workflows,
             blobs=core.blob_list,
@@ -82,6 +86,7 @@ class Worker:
             if self._stopping.is_set():
                 return
             self._engine = engine
+            self._sweeper.deepens = isinstance(engine, TwoStepEngine)
         self._started = True
         await asyncio.to_thread(self.workflows.start)
         if self._engine is None:
@@ -112,9 +117,15 @@ class Worker:
         living = await self._core.database.run(self._core.work.living)
         return self._started and (self._core.owner in living if self._engine is not None else bool(living))
 
-    def _interpret(self, analysis_id: str) -> None:
-        if self._engine is not None and not self._stopping.is_set():
-            core, settings = self._core, self._settings
+    def _turn(self, workflow_id: str) -> int:
+        """Fast answers come before deep ones: nobody has the first yet."""
+        return places.LAST if workflow_id.startswith(MARK) else self._core.work.place(workflow_id)
+
+    def _interpret(self, workflow_id: str) -> None:
+        if self._engine is None or self._stopping.is_set():
+            return
+        core, settings = self._core, self._settings
+        if not workflow_id.startswith(MARK):
             Interpreter(
                 core.store,
                 core.work,
@@ -125,8 +136,12 @@ class Worker:
                 metrics=core.metrics,
                 tell=core.tell,
                 progress_s=self._times.progress,
-            ).run(analysis_id)
+                deep_retry_s=self._times.deep_retry,
+            ).run(workflow_id)
             self.documents = next(self._numbers)
+        elif isinstance(self._engine, TwoStepEngine):
+            deep = DeepWork(core.store, core.deepenings, self._engine.deep, self._stopping)
+            deep.run(workflow_id.removeprefix(MARK))
 
     async def _sweep(self) -> None:
         while True:

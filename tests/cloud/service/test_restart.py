@@ -96,11 +96,11 @@ async def test_an_outcome_that_could_not_be_stored_is_made_again(running, tmp_pa
     failed = threading.Event()
     real = WorkList.finish
 
-    def fail_once(self, analysis_id, version, key):
+    def fail_once(self, analysis_id, version, key, **more):
         if not failed.is_set():
             failed.set()
             raise StorageFull("the disk is full", remedy="free some space")
-        return real(self, analysis_id, version, key)
+        return real(self, analysis_id, version, key, **more)
 
     monkeypatch.setattr(WorkList, "finish", fail_once)
     async with running(tmp_path) as service:

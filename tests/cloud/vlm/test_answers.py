@@ -2,7 +2,7 @@ import html
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docferry.document import Document, Line, Page, Region, RegionType
@@ -88,6 +88,7 @@ def test_a_loop_is_found_and_its_piece_kept_once():
     assert set(kept.split()) == set(text.split())
 
 
+@settings(deadline=None)
 @given(st.text("ab ", max_size=30), st.text("xyz", min_size=1, max_size=20), st.integers(60, 80))
 def test_every_loop_long_enough_is_found(head, piece, times):
     loop = find_loop(head + piece * times, finished=True)
@@ -177,6 +178,7 @@ EVIL = st.sampled_from(
 
 
 @pytest.mark.parametrize("ask", [Ask.TEXT, Ask.TABLE, Ask.FORMULA, Ask.PICTURE])
+@settings(deadline=None)
 @given(parts=st.lists(EVIL | st.text(max_size=8), max_size=12), times=st.integers(1, 40), finished=st.booleans())
 def test_whatever_the_model_says_the_document_is_safe_and_says_what_is_amiss(ask, parts, times, finished):
     content = read_answer(ask, Reply("".join(parts) * times, finished=finished), 10_000)

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docferry.document import RegionType
@@ -98,6 +98,7 @@ PIECES = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(PIECES | st.text(max_size=5), max_size=40).map("".join))
 def test_any_answer_gives_blocks_within_the_page_or_says_why_not(answer):
     layout = parse_layout(answer)
@@ -110,6 +111,7 @@ def test_any_answer_gives_blocks_within_the_page_or_says_why_not(answer):
     assert layout.blocks or layout.marks or containers
 
 
+@settings(deadline=None)
 @given(st.integers(0, len(GOOD)))
 def test_an_answer_cut_anywhere_keeps_its_whole_blocks_and_says_that_it_broke_off(at):
     layout = parse_layout(GOOD[:at])

@@ -1,7 +1,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docferry.tables import from_html, to_html
@@ -71,6 +71,7 @@ TOKENS = st.sampled_from(["<fcel>", "<ecel>", "<lcel>", "<ucel>", "<xcel>", "<nl
 ANSWERS = st.lists(TOKENS | st.sampled_from(["a", "b c", "<b>", "&amp;", "1 < 2", "<fce", "\n", "</td>"]), max_size=60)
 
 
+@settings(deadline=None)
 @given(ANSWERS.map("".join))
 def test_no_letter_is_lost_and_no_two_cells_share_a_place(answer):
     table = parse_table(answer)
@@ -89,6 +90,7 @@ def test_no_letter_is_lost_and_no_two_cells_share_a_place(answer):
     assert len(places) == len(set(places)) == table.grid.height * table.grid.width
 
 
+@settings(deadline=None)
 @given(ANSWERS.map("".join))
 def test_what_is_shown_holds_no_tag_but_the_tables(answer):
     html = to_html(parse_table(answer).grid)
