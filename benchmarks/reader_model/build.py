@@ -15,7 +15,7 @@ from benchmarks.reader_model.crops import Text
 from benchmarks.reader_model.model import Shape, save
 from benchmarks.reader_model.training import Plan, Progress, Training
 
-BENCHMARK = Plan(steps=1500)
+BENCHMARK = Plan(steps=2000)
 """Reads amounts, dates, words and small sentences; at most 30 minutes on two cores."""
 
 TEST = Plan(
