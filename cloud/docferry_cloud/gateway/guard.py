@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -27,6 +27,8 @@ from docferry_cloud.gateway.problems import Refused, problem_tree, status_and_co
 Knock = Callable[[Metadata], Awaitable[object]]
 """Raises `Unauthenticated` for metadata of nobody's."""
 
+_DOOR_S = 10.0
+
 LARGE_BODY = 1 << 20
 """A body beyond this takes one of the places for large ones."""
 
@@ -39,6 +41,7 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 _OWN_NAMES = frozenset({"localhost", "ip6-localhost"})
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITES = frozenset({"", "none", "same-origin"})
 
 
@@ -63,24 +66,39 @@ class Guard:
     Args:
         knock: Whether the service knows who carries this metadata; what comes of it is decided by the rpc alone.
         origins: Web origins whose pages may call.
+        behind_proxy: A proxy in front speaks TLS: browsers see https where http comes in.
         own_machine: Only names of this machine are answered to.
+        doors: Paths where a body is taken from somebody whom nobody knows yet, each with the most bytes of it.
     """
 
     def __init__(
-        self, inner: ASGIApp, *, limits: Limits, knock: Knock, origins: tuple[str, ...], own_machine: bool
+        self,
+        inner: ASGIApp,
+        *,
+        limits: Limits,
+        knock: Knock,
+        origins: tuple[str, ...],
+        own_machine: bool,
+        doors: Mapping[str, int] | None = None,
+        behind_proxy: bool = False,
     ) -> None:
         self._inner = inner
         self._knock = knock
         self._limits = limits
         self._origins = frozenset(origins)
         self._own_machine = own_machine
+        self._doors = dict(doors or {})
+        self._behind_proxy = behind_proxy
         self._large = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             return
-        body = _Body(receive, self._limits, self._take_large, lambda: self._knock(metadata_of(Request(scope))))
+        limits, knock = self._limits, lambda: self._knock(metadata_of(Request(scope)))
+        if scope.get("path") in self._doors:
+            limits, knock = Limits(self._doors[scope["path"]], body_s=_DOOR_S), _anyone
+        body = _Body(receive, limits, self._take_large, knock)
 
         async def strict(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -118,8 +136,10 @@ class Guard:
         site = headers.get("sec-fetch-site", "")
         # Following a link is no call: the page that holds the link sees nothing of the answer.
         link = headers.get("sec-fetch-mode") == "navigate" and scope["method"] == "GET"
-        own = f"{scope.get('scheme', 'http')}://{headers.get('host', '')}"
-        if (site not in _OWN_SITES and not link) or (origin and origin != own):
+        own = f"{'https' if self._behind_proxy else scope.get('scheme', 'http')}://{headers.get('host', '')}"
+        # What a cookie speaks for must come from a page of our own, said by the browser and not only not denied (CSRF).
+        unsaid = not origin and site != "same-origin" and "cookie" in headers and scope["method"] not in _SAFE_METHODS
+        if unsaid or (site not in _OWN_SITES and not link) or (origin and origin != own):
             raise Refused(
                 403, InputError("pages of other sites may not call", remedy="let the operator name it in http.origins")
             )
@@ -174,6 +194,10 @@ class _Body:
                 self._take_large()
                 self.large = 1
         return message
+
+
+async def _anyone() -> None:
+    """A door is open to everyone."""
 
 
 def _too_large(limit: int) -> Refused:

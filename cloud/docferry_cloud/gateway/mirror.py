@@ -36,12 +36,19 @@ _ENDINGS = {
     "text/html": ".html",
     "application/pdf": ".pdf",
     "application/zip": ".zip",
+    "application/xml": ".xml",
+    "text/vnd.hocr+html": ".hocr",
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ".xlsx",
 }
 
 
 def mirror_routes(link: Link) -> list[Route]:
-    """The table as routes, each for exactly its method."""
+    """The table as routes."""
+    return [mirrored(route, link) for route in MIRROR]
+
+
+def mirrored(route: MirrorRoute, link: Link) -> Route:
+    """A route that answers by the rpc it stands for."""
     answers = {
         Shape.JSON: _json,
         Shape.PIECES: _pieces,
@@ -49,16 +56,12 @@ def mirror_routes(link: Link) -> list[Route]:
         Shape.EVENTS: events,
         Shape.CHUNK: _chunk,
     }
+    answer = answers[route.shape]
 
-    def handler(route: MirrorRoute) -> Handler:
-        answer = answers[route.shape]
+    async def handle(request: Request) -> Response:
+        return await answer(request, link, route)
 
-        async def handle(request: Request) -> Response:
-            return await answer(request, link, route)
-
-        return handle
-
-    return [exactly(route.method, route.path, handler(route)) for route in MIRROR]
+    return exactly(route.method, route.path, handle)
 
 
 def exactly(method: str, path: str, handler: Handler) -> Route:

@@ -74,7 +74,7 @@ def own_paths() -> Tree:
         "/r/{analysis_id}": {
             "get": {
                 "operationId": "result_page",
-                "summary": "The result as a plain page, in English or Chinese",
+                "summary": "The result as a page, in English or Chinese; a claim's session comes in a cookie",
                 "parameters": [{"name": "analysis_id", "in": "path", "required": True, "schema": {"type": "string"}}],
                 "responses": {"200": {"description": "The page.", "content": {"text/html": {}}}},
             }
