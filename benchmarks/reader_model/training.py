@@ -31,6 +31,7 @@ BLOCK = 12
 _SLOTS = 5
 _NOTHING = len(CHARACTERS)
 _POOL = 8
+_REPORT_EVERY = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ class Training:
                 next_token, masked, seen = (part.item() for part in self._learn(batch))
                 self.cpu_s += time.process_time() - start
                 start = time.process_time()
-                if report is not None and self.step % 25 == 0:
+                if report is not None and self.step % _REPORT_EVERY == 0:
                     report(Progress(self.step, next_token, masked, seen, self.cpu_s))
         self.model.eval()
         torch.set_num_threads(threads)
