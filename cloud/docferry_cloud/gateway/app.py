@@ -1,4 +1,4 @@
-"""The gateway's application: the mirror, the calls of their own, the pages for phones, and the guard around them."""
+"""The gateway's application: the mirror, calls of their own, pages for phones and operators, and the guard around."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
+from docferry_cloud.console.routes import DOORS, console_routes
 from docferry_cloud.gateway.chat import chat_endpoint, models_endpoint
 from docferry_cloud.gateway.guard import Guard, Knock, Limits
 from docferry_cloud.gateway.link import Link
@@ -49,12 +50,14 @@ def application(link: Link, settings: CloudSettings, closing: asyncio.Event, kno
         exactly("POST", "/v1/chat/completions", chat),
         exactly("GET", "/v1/models", models_endpoint),
     ]
+    # What a proxy in front takes is TLS, whatever comes in here.
+    secure = settings.certificate is not None or settings.http_behind_proxy
     origins = list(settings.http_origins)
     cors = Middleware(CORSMiddleware, allow_origins=origins, allow_methods=_METHODS, allow_headers=_HEADERS)
     own_machine = not settings.public and not settings.tokens
     phones = phone_routes(link, behind_proxy=settings.http_behind_proxy, own_machine=own_machine)
     inner = Starlette(
-        routes=[*own, *phones, *mirror_routes(link)],
+        routes=[*own, *phones, *console_routes(link, secure=secure), *mirror_routes(link)],
         middleware=[cors] if origins else [],
         exception_handlers=HANDLERS,
     )
@@ -64,6 +67,7 @@ def application(link: Link, settings: CloudSettings, closing: asyncio.Event, kno
         limits=Limits(body_bytes=settings.http_body_bytes),
         origins=settings.http_origins,
         knock=knock,
+        doors=DOORS,
         behind_proxy=settings.http_behind_proxy,
         own_machine=own_machine,
     )

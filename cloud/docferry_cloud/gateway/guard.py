@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -26,6 +26,8 @@ from docferry_cloud.gateway.problems import Refused, problem_tree, status_and_co
 
 Knock = Callable[[Metadata], Awaitable[object]]
 """Raises `Unauthenticated` for metadata of nobody's."""
+
+_DOOR_S = 10.0
 
 LARGE_BODY = 1 << 20
 """A body beyond this takes one of the places for large ones."""
@@ -66,6 +68,7 @@ class Guard:
         origins: Web origins whose pages may call.
         behind_proxy: A proxy in front speaks TLS: browsers see https where http comes in.
         own_machine: Only names of this machine are answered to.
+        doors: Paths where a body is taken from somebody whom nobody knows yet, each with the most bytes of it.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class Guard:
         knock: Knock,
         origins: tuple[str, ...],
         own_machine: bool,
+        doors: Mapping[str, int] | None = None,
         behind_proxy: bool = False,
     ) -> None:
         self._inner = inner
@@ -83,6 +87,7 @@ class Guard:
         self._limits = limits
         self._origins = frozenset(origins)
         self._own_machine = own_machine
+        self._doors = dict(doors or {})
         self._behind_proxy = behind_proxy
         self._large = 0
 
@@ -90,7 +95,10 @@ class Guard:
         """Answer one request."""
         if scope["type"] != "http":
             return
-        body = _Body(receive, self._limits, self._take_large, lambda: self._knock(metadata_of(Request(scope))))
+        limits, knock = self._limits, lambda: self._knock(metadata_of(Request(scope)))
+        if scope.get("path") in self._doors:
+            limits, knock = Limits(self._doors[scope["path"]], body_s=_DOOR_S), _anyone
+        body = _Body(receive, limits, self._take_large, knock)
 
         async def strict(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -186,6 +194,10 @@ class _Body:
                 self._take_large()
                 self.large = 1
         return message
+
+
+async def _anyone() -> None:
+    """A door is open to everyone."""
 
 
 def _too_large(limit: int) -> Refused:

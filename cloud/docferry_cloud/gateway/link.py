@@ -16,6 +16,7 @@ from docferry.channel import UNARY_DEADLINE_S, WATCH_DEADLINE_S
 from docferry.errors import Unauthenticated
 from docferry_cloud.access.claims import Half
 from docferry_cloud.access.gate import CALLED_FROM
+from docferry_cloud.console.session import session_of
 
 T = TypeVar("T")
 Metadata = tuple[tuple[str, str], ...]
@@ -30,7 +31,7 @@ _LONGEST_TRACE = 512
 
 def metadata_of(request: Request) -> Metadata:
     """The metadata that stands for a caller: `authorization` word for word or the session in its cookie, its address,
-    and the trace it belongs to.
+    and the trace it belongs to. The console's pages have a cookie of their own.
 
     Raises:
         Unauthenticated: The header cannot be a token.
@@ -41,6 +42,8 @@ def metadata_of(request: Request) -> Metadata:
         if len(given) > _LONGEST_TOKEN or not _plain(given):
             raise Unauthenticated("the authorization header holds no token", remedy="send Authorization: Bearer TOKEN")
         found.append(("authorization", given))
+    elif session := session_of(request):
+        found.append(("authorization", f"Bearer {session}"))
     elif session := request.cookies.get(SESSION_COOKIE, ""):
         # What is no session is sent on as one that nobody made, so that it is refused as such.
         plain = session if len(session) <= _LONGEST_TOKEN and _plain(session) else Half.SESSION

@@ -3,12 +3,14 @@
 import asyncio
 import base64
 import json
+import socket
 import ssl
 import threading
 
 import httpx
 
 from docferry_cloud.core import Times
+from docferry_cloud.gateway.server import _listener
 from docferry_cloud.server import CloudServer
 from docferry_cloud.settings import CloudSettings
 from tests.cloud.gateway.conftest import client_of
@@ -26,6 +28,20 @@ async def test_a_chunked_body_beyond_the_limit_is_answered_with_413(tmp_path):
             headers = {"content-type": "application/json"}
             answer = await client.post("/v1/read", content=pieces(), headers=headers)
             assert (answer.status_code, answer.json()["error"]["code"]) == (413, 413)
+
+
+async def test_answers_do_not_wait_for_a_callers_acknowledgement():
+    delays = asyncio.Queue()
+
+    async def note(_reader, writer):
+        await delays.put(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+
+    listener = _listener("127.0.0.1", 0)
+    async with await asyncio.start_server(note, sock=listener):
+        _, writer = await asyncio.open_connection(*listener.getsockname())
+        assert await delays.get()
+        writer.close()
 
 
 async def test_only_a_named_origin_is_told_that_it_may(tmp_path):
