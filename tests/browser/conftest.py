@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, async_playwright
+from playwright.async_api import Browser, BrowserContext, async_playwright, expect
 
 from tests.browser.watched import SIZES, Watched
 
@@ -24,6 +24,7 @@ _FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+_PATIENCE_MS = 20_000
 OpenPage = Callable[..., Awaitable[Watched]]
 
 
@@ -53,6 +54,8 @@ def screens(pytestconfig: pytest.Config) -> Path | None:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
     """The browser, with an empty profile of its own."""
+    # Whatever is waited for comes in a moment, unless the machine has much else to do.
+    expect.set_options(timeout=_PATIENCE_MS)
     async with async_playwright() as playwright:
         running = await playwright.chromium.launch(executable_path=CHROMIUM, args=list(_FLAGS))
         yield running
