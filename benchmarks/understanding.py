@@ -6,7 +6,8 @@ Every document goes as it is through the pipeline engine and what follows it, in
 not read. Each dataset is judged by what its truth holds; what came out worst is listed first, so that someone can look.
 Keys (those that apply): documents, teds and teds_structure (a table that was not found counts 0), region_f1 (IoU 0.6),
 fields {name: share right} (letters and digits, case folded; amounts as decimals; dates as ISO), pair_f1 (both sides 0.8
-alike), facts (beside facts_empty: what empty output scores), edit_distance, order_distance, ms (median a document).
+alike), qa (ChartQA's measure) with qa_answered and charts_measured, facts (beside facts_empty: what empty output
+scores), edit_distance, order_distance, ms (median a document).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks import understanding_fields, understanding_pages, understanding_tables
+from benchmarks import understanding_charts, understanding_fields, understanding_pages, understanding_tables
 from benchmarks.understanding_data import Judged, Truth, truths
 from docferry.errors import DocferryError
 from docferry.model_store import default_store
@@ -32,6 +33,7 @@ from docferry_cloud.pipeline import PipelineEngine
 Judge = Callable[[Truth, Interpretation], Judged]
 
 JUDGES: dict[str, tuple[Judge, Callable[[Sequence[Judged]], dict[str, Any]]]] = {
+    "chartqa": (understanding_charts.judge_questions, understanding_charts.questions_summary),
     "funsd": (understanding_fields.judge_form, understanding_fields.form_summary),
     "icdar2013_tables": (understanding_tables.judge_pages, understanding_tables.pages_summary),
     "invoices": (understanding_fields.judge_invoice, understanding_fields.summary),

@@ -71,8 +71,11 @@ def worker(
 
     def engine() -> Engine:
         from docferry.model_store import default_store
+        from docferry.vision.memory import bound_memory
         from docferry_cloud.pipeline import PipelineEngine
 
+        # A long document would else grow every network's buffers to its largest page's, one beside the other.
+        bound_memory()
         loaded = PipelineEngine.load(default_store(), settings.workers * settings.threads)
         if not parent.attached:
             say("ready", engine=loaded.name)

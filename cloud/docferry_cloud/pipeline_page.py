@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
 
-from docferry.document import Line, Page, Quality
+from docferry.document import Line, Page, Quality, RegionType
 from docferry.model_store import ModelStore
 from docferry.reading_order import LayoutBox, assemble_page
 from docferry.vision.images import Pixels, decode
@@ -15,6 +15,7 @@ from docferry.vision.layout import LayoutDetector
 from docferry.vision.orientation import Orientation, OrientationClassifier, turned
 from docferry.vision.quads import relative, size
 from docferry.vision.sessions import open_network
+from docferry_cloud.charts.reader import as_chart, may_be_chart, read_chart, with_charts
 from docferry_cloud.deep.lines import DeepLine
 from docferry_cloud.deep.reader import DeepReader
 from docferry_cloud.documents.files import FileKind, kind_of
@@ -83,7 +84,7 @@ class PageReader:
         check(cancelled)
         if page.layer is None:
             return self._read_picture(page.image, effort, cancelled)
-        return read_native(
+        read = read_native(
             page,
             page.layer,
             self.layout,
@@ -92,6 +93,7 @@ class PageReader:
             cancelled,
             provenance=self.layout_provenance,
         )
+        return with_charts(read, page.image, None, cancelled)
 
     def _read_picture(self, image: Pixels, effort: Effort, cancelled: Cancelled) -> Page:
         check(cancelled)
@@ -112,8 +114,16 @@ class PageReader:
         page = assemble_page(width, height, boxes, lines, quality, provenance=self.layout_provenance)
         if excerpt and (table := as_one_table(page)) is not None:
             table = with_tables(table, shown, self.tables, cancelled, reread=True, least_score=TABLE_SCORE)
-            return table if table.regions[0].html else page
-        return with_tables(page, shown, self.tables, cancelled, reread=True)
+            if table.regions[0].html:
+                return table
+        page = with_tables(page, shown, self.tables, cancelled, reread=True)
+        if excerpt and may_be_chart(lines) and not any(region.html for region in page.regions):
+            chart = read_chart(image, self.reader, cancelled)
+            if chart is not None:
+                whole = LayoutBox(RegionType.CHART, (0.0, 0.0, 1.0, 1.0), 1.0)
+                page = assemble_page(width, height, [whole], lines, quality, provenance=self.layout_provenance)
+                return replace(page, regions=(as_chart(page.regions[0], chart), *page.regions[1:]))
+        return with_charts(page, shown, self.reader, cancelled)
 
     def _layout(self, image: Pixels) -> tuple[LayoutBox, ...]:
         if not (is_excerpt(image) and is_wide(image)):

@@ -220,6 +220,8 @@ class AnalysisServicer(Servicer, analysis_grpc.AnalysisServiceServicer):
     async def Correct(self, request: pb.CorrectRequest, caller: Caller) -> pb.CorrectResponse:
         """Store what a person put right."""
         tenant = caller.tenant
+        if caller.only_own and (await self._service.get(tenant, request.analysis_id, "")).device != caller.device:
+            raise not_found(request.analysis_id)
         row = await self._service.correct(tenant, request.analysis_id, correction(request))
         return pb.CorrectResponse(analysis=_seen(row, caller))
 

@@ -122,6 +122,11 @@ class Agent:
         self._wants = Wants(outbox, client, pictures or Pictures(), policy=supply_policy, pace=pace, keep_s=keep_s)
         self._full = False
 
+    def wake(self) -> None:
+        """Something was put into the outbox; call it within the event loop."""
+        self._captured.set()
+        self._changed.set()
+
     async def run(self) -> None:
         """Work until cancelled."""
         try:

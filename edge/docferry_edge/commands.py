@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from docferry_edge.agent import Agent
     from docferry_edge.camera import Watch
     from docferry_edge.entry import Entry
+    from docferry_edge.kiosk.guest import Guest
     from docferry_edge.kiosk.hub import Hub
     from docferry_edge.outbox import Outbox
     from docferry_edge.reader_process import ReaderProcess
@@ -242,6 +243,7 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
             count(entry)
 
         async with Client.connect(settings.target, token=settings.token, ca=settings.ca) as client:
+            guest = _guest(hub, outbox, client)
             agent = Agent(
                 outbox=outbox,
                 inbox=Inbox(settings.inbox, settings.settle_s),
@@ -251,7 +253,7 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
                 ready=ready,
                 policies=settings.policies,
                 remove_captured=settings.remove_captured,
-                tell=hub.tell if hub is not None else None,
+                tell=guest.tell if guest is not None else None,
                 gauge=Gauge(LinuxSensors(), settings.frugal) if settings.frugal is not None else None,
                 watch=watch,
                 look_pause_s=camera.pause_s if camera is not None else 0.0,
@@ -259,7 +261,7 @@ async def _run(settings: EdgeSettings, tell: Callable[[Entry, Outbox], None], re
                 keep_s=settings.keep_s,
                 spans=spans,
             )
-            task = asyncio.ensure_future(_together(agent, hub, listener))
+            task = asyncio.ensure_future(_together(agent, hub, guest, listener))
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, task.cancel)
@@ -331,15 +333,26 @@ def _kiosk(settings: EdgeSettings) -> tuple[Hub, socket.socket] | tuple[None, No
     return Hub(asyncio.get_running_loop(), has_camera=settings.camera is not None), listener
 
 
-async def _together(agent: Agent, hub: Hub | None, listener: socket.socket | None) -> None:
+def _guest(hub: Hub | None, outbox: Outbox, client: Client) -> Guest | None:
+    """Who stands before the page, if there is one."""
+    if hub is None:
+        return None
+    from docferry_edge.kiosk.guest import Guest
+
+    return Guest(outbox, client, hub.tell)
+
+
+async def _together(agent: Agent, hub: Hub | None, guest: Guest | None, listener: socket.socket | None) -> None:
     """Run the agent and, if there is one, the page beside it."""
-    if hub is None or listener is None:
+    if hub is None or guest is None or listener is None:
         await agent.run()
         return
     from docferry_edge.kiosk.server import serve
 
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(serve(hub, listener))
+        guest.on_captured(agent.wake)
+        tasks.create_task(serve(hub, listener, guest))
+        tasks.create_task(guest.run())
         tasks.create_task(agent.run())
 
 

@@ -14,7 +14,7 @@ import hashlib
 import mimetypes
 import random
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from types import TracebackType
@@ -40,10 +40,18 @@ from docferry.errors import EnvelopeError, ImageTooLarge, NotFound, Unavailable,
 from docferry.fields.schema import wanted_fields
 from docferry.schema_filling import Leaves, leaves, value_of
 from docferry.status import error_from_rpc
-from docferry.v1 import analysis_pb2, analysis_service_pb2, device_service_pb2, envelope_pb2, event_pb2
+from docferry.v1 import (
+    analysis_pb2,
+    analysis_service_pb2,
+    claim_service_pb2,
+    device_service_pb2,
+    envelope_pb2,
+    event_pb2,
+)
 from docferry.wire import box_to_proto
 
 _ANALYSES = "/docferry.v1.AnalysisService"
+_CLAIMS = "/docferry.v1.ClaimService"
 _DEVICES = "/docferry.v1.DeviceService"
 _FINISHED = frozenset(
     {
@@ -252,6 +260,25 @@ class Client:
         """Stop the work on an analysis; a finished one stays as it is."""
         request = analysis_service_pb2.CancelRequest(analysis_id=analysis_id)
         response = await self._call("Cancel", request.SerializeToString(), analysis_service_pb2.CancelResponse)
+        return response.analysis
+
+    async def claim(self, analysis_id: str) -> str:
+        """A one-time link by which whoever opens it first sees this analysis; empty where nobody knows its address."""
+        request = claim_service_pb2.ClaimServiceCreateRequest(analysis_id=analysis_id)
+        answer = claim_service_pb2.ClaimServiceCreateResponse
+        return (await self._call("Create", request.SerializeToString(), answer, service=_CLAIMS)).link
+
+    async def correct(
+        self, analysis_id: str, version: int, lines: Sequence[analysis_service_pb2.LineCorrection]
+    ) -> analysis_pb2.Analysis:
+        """Put lines of a version right; gives the analysis with the new one.
+
+        Raises:
+            Outdated: Another version is the newest.
+            InputError: There is no such line.
+        """
+        request = analysis_service_pb2.CorrectRequest(analysis_id=analysis_id, version=version, lines=lines)
+        response = await self._call("Correct", request.SerializeToString(), analysis_service_pb2.CorrectResponse)
         return response.analysis
 
     async def delete(self, analysis_id: str) -> None:

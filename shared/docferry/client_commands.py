@@ -31,6 +31,8 @@ _FORMATS = {
     "html": analysis_service_pb2.ExportRequest.FORMAT_HTML,
     "pdf": analysis_service_pb2.ExportRequest.FORMAT_PDF,
     "content-list": analysis_service_pb2.ExportRequest.FORMAT_CONTENT_LIST,
+    "hocr": analysis_service_pb2.ExportRequest.FORMAT_HOCR,
+    "alto": analysis_service_pb2.ExportRequest.FORMAT_ALTO,
 }
 _PACKERS = "docferry.packers"
 

@@ -35,7 +35,7 @@ async def _run(folder: Path, files: list[Path], *, keep: bool, json: bool) -> bo
     say("starting the cloud service and the edge agent ...")
     good = True
     # Nothing is audited here: the slice is for fleets, and a demo should show the usual route.
-    async with running(folder, "[route]\naudit_share = 0.0\n") as system:
+    async with running(folder, "[route]\naudit_share = 0.0\n", pages=keep) as system:
         say(f"cloud service on {system.target}; agent watching {folder / 'inbox'}\n")
         for file in files:
             tree = await _one(system, file, quiet=json)
@@ -46,6 +46,8 @@ async def _run(folder: Path, files: list[Path], *, keep: bool, json: bool) -> bo
                 console.print_document({**tree, "file": file.name})
                 say("")
         if keep:
+            say(f"the results, and a place to drop a photo:  {system.results}")
+            say(f"the kiosk's page, which shows it being read:  {system.kiosk}")
             say(f"serving until Ctrl-C; try:  docferry submit {files[0]} --to {system.target} --wait")
             await asyncio.Event().wait()
     return good

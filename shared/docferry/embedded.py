@@ -14,6 +14,7 @@ import hmac
 import http.server
 import json
 import secrets
+import socket
 import sys
 import threading
 import time
@@ -26,6 +27,8 @@ from docferry.errors import Unavailable
 
 Tree = dict[str, Any]
 _START_S = 120.0
+# Pushes of Web Push need somebody to turn to, stated; nobody is told from a demo.
+_PAGES = '[http]\nport = 0\n[web_push]\ncontact = "mailto:demo@docferry.invalid"\n'
 
 
 @dataclass(slots=True)
@@ -46,10 +49,13 @@ class Embedded:
     Attributes:
         folder: Everything it keeps: inbox, outbox, databases, logs.
         target: Address of the cloud service.
+        results, kiosk: The pages' addresses; empty where none are served.
     """
 
     folder: Path
     target: str = ""
+    results: str = ""
+    kiosk: str = ""
     _jobs: dict[str, _Job] = field(default_factory=dict)
     _by_document: dict[str, _Job] = field(default_factory=dict)
     _early: dict[str, Tree] = field(default_factory=dict)
@@ -115,12 +121,13 @@ class Embedded:
 
 
 @contextlib.asynccontextmanager
-async def running(folder: Path, edge_settings: str = "") -> AsyncIterator[Embedded]:
+async def running(folder: Path, edge_settings: str = "", *, pages: bool = False) -> AsyncIterator[Embedded]:
     """Start the service and the agent in `folder`, and stop both at the end.
 
     Args:
         folder: An empty or a former folder of this kind.
         edge_settings: More lines for the agent's TOML file.
+        pages: Serve the pages of both too, each on a free port of this machine.
 
     Raises:
         Unavailable: One of them did not start; the reason it gave is in the error.
@@ -133,10 +140,15 @@ async def running(folder: Path, edge_settings: str = "") -> AsyncIterator[Embedd
         endpoint = f'{{url = "{hook}", secret = "{secret}", tenant = "local"}}'
         (folder / "cloud.toml").write_text(
             f'[listen]\nport = 0\n[data]\ndirectory = "{folder / "cloud"}"\n'
-            f"[webhooks]\nallow_private = true\nendpoints = [{endpoint}]\n"
+            f"[webhooks]\nallow_private = true\nendpoints = [{endpoint}]\n" + (_PAGES if pages else "")
         )
         cloud = await _start(stack, folder, "cloud", "serve")
-        system.target = str((await _first_line(cloud, folder / "cloud.log"))["address"])
+        listening = await _first_line(cloud, folder / "cloud.log")
+        system.target = str(listening["address"])
+        if pages:
+            port = _free_port()
+            system.results, system.kiosk = f"{listening['http']}/r/", f"http://127.0.0.1:{port}/"
+            edge_settings = f"{edge_settings}\n[kiosk]\nport = {port}\n"
         (folder / "edge.toml").write_text(
             f'[inbox]\ndirectory = "{folder / "inbox"}"\nsettle_ms = 0\n[state]\ndirectory = "{folder / "edge"}"\n'
             f'[cloud]\ntarget = "{system.target}"\n{edge_settings}'
@@ -149,6 +161,12 @@ async def running(folder: Path, edge_settings: str = "") -> AsyncIterator[Embedd
         follow = asyncio.create_task(_follow(edge, system.heard_from_edge))
         stack.callback(follow.cancel)
         yield system
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 async def _start(stack: contextlib.AsyncExitStack, folder: Path, *command: str) -> asyncio.subprocess.Process:

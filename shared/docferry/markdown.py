@@ -102,7 +102,7 @@ def _block(page: Page, region: Region, heading: str, *, keeps_rows: bool) -> str
 
 def _structured(region: Region) -> str:
     """What a reader of tables or formulas made of a region; empty where none did."""
-    if region.type is RegionType.TABLE and region.html:
+    if region.type in {RegionType.TABLE, RegionType.CHART} and region.html:
         return safe_table(region.html)
     # A dollar sign would end the formula, and Markdown would act on the rest.
     if region.type is RegionType.EQUATION and region.latex and "$" not in region.latex:

@@ -17,21 +17,12 @@ from docferry.v1 import claim_service_pb2 as claim_pb
 from docferry.v1 import claim_service_pb2_grpc, document_pb2
 from docferry_cloud.phone.words import WORDS
 from tests.browser.documents import EVIL_LATEX, EVIL_TABLE, MALICE, TABLE, malicious, photo, receipt
+from tests.browser.pushes import deliver, shown, subscribing
 from tests.browser.watched import FIRST_PAINT_BYTES
-from tests.cloud.service.browser import Browser as PushBrowser
 from tests.cloud.service.receiver import Receiver
 from tests.cloud.service.running import DEADLINE, EchoEngine, running_server
 
 EN, ZH = WORDS["en"], WORDS["zh"]
-# Chromium's own push service cannot be reached here: the page's subscription is one whose keys the test holds.
-SUBSCRIBED = """
-const made = (options) => ({
-  endpoint: %(url)s, toJSON: () => ({endpoint: %(url)s, keys: {p256dh: %(p256dh)s, auth: %(auth)s}}),
-  options,
-});
-PushManager.prototype.subscribe = async function (options) { window.asked = options; return made(options); };
-PushManager.prototype.getSubscription = async () => null;
-"""
 
 
 class HeldEngine(EchoEngine):
@@ -149,9 +140,9 @@ async def test_what_is_taken_back_is_gone_from_the_phone_too(open_page, service,
     await stub.Revoke(
         claim_pb.ClaimServiceRevokeRequest(analysis_id=finished.analysis_id), metadata=call_metadata(caller.token)
     )
-    await watched.page.reload()
-    await expect(watched.page.locator(".problem")).to_have_text(EN["gone"])
-    watched.forgive("status of 404")
+    # Without being loaded again: its stream of events ends, and is not taken up any more.
+    await expect(watched.page.locator(".problem")).to_have_text(EN["gone"], timeout=15_000)
+    watched.forgive("status of 40[14]")
 
 
 async def test_a_field_lights_up_where_it_stands_and_is_copied(open_page, service, caller, finished):
@@ -254,10 +245,10 @@ async def test_nothing_that_a_document_holds_is_run(open_page, service, caller, 
     await expect(page.locator("#answer")).not_to_have_text(re.compile("Looking|正在查找|^$"))
     picture = await page.context.new_page()
     await picture.goto(f"{page.url}/pages/0")
-    for shown in (page, picture):
-        assert await shown.evaluate("window.hit") is None
+    for seen in (page, picture):
+        assert await seen.evaluate("window.hit") is None
         assert (
-            await shown.evaluate("document.querySelectorAll('[onerror],[onload],[onclick],a[href^=javascript]').length")
+            await seen.evaluate("document.querySelectorAll('[onerror],[onload],[onclick],a[href^=javascript]').length")
             == 0
         )
     assert await page.locator("script").count() == 1
@@ -279,7 +270,7 @@ async def test_a_form_of_another_site_changes_nothing(open_page, service, caller
 
 
 async def test_a_push_reaches_the_real_worker_which_shows_it_and_opens_the_result(open_page, service, caller):
-    receiver, keys = Receiver(), PushBrowser()
+    receiver = Receiver()
     server = await asyncio.start_server(receiver.handle, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/push"
     service.engine.free.clear()
@@ -293,8 +284,7 @@ async def test_a_push_reaches_the_real_worker_which_shows_it_and_opens_the_resul
         service.engine.free.set()
     await caller.finished(taken.analysis_id)
     watched = await open_page("phone", permissions=["notifications"])
-    named = {"url": url, "p256dh": keys.p256dh, "auth": keys.auth}
-    await watched.page.add_init_script(SUBSCRIBED % {name: json.dumps(value) for name, value in named.items()})
+    keys = await subscribing(watched.page, url)
     await watched.goto(await linked(service, caller, taken.analysis_id))
     await watched.page.wait_for_url("**/r/*")
     page = watched.page
@@ -307,11 +297,7 @@ async def test_a_push_reaches_the_real_worker_which_shows_it_and_opens_the_resul
     message = json.loads(plain)
     assert message["analysis_id"] == taken.analysis_id
     await deliver(page, service.server.http_address, plain)
-    shown = "navigator.serviceWorker.ready.then(w => w.getNotifications()).then(all => all.map(n => [n.title, n.tag]))"
-    async with asyncio.timeout(DEADLINE):
-        while not (found := await page.evaluate(shown)):
-            await asyncio.sleep(0.02)
-    assert found == [[message["title"], f"/r/{taken.analysis_id}"]]
+    assert await shown(page) == [[message["title"], f"/r/{taken.analysis_id}"]]
     (worker,) = page.context.service_workers
     opened = await worker.evaluate(
         """async () => {
@@ -329,23 +315,6 @@ async def test_a_push_reaches_the_real_worker_which_shows_it_and_opens_the_resul
     )
     assert opened == f"{service.server.http_address}/r/{taken.analysis_id}"
     server.close()
-
-
-async def deliver(page, origin, text):
-    """Give a push message to the page's service worker, as the browser would."""
-    session = await page.context.new_cdp_session(page)
-    registered = asyncio.get_running_loop().create_future()
-
-    def updated(event):
-        for one in event["registrations"]:
-            if one["scopeURL"].startswith(origin) and not registered.done():
-                registered.set_result(one["registrationId"])
-
-    session.on("ServiceWorker.workerRegistrationUpdated", updated)
-    await session.send("ServiceWorker.enable")
-    async with asyncio.timeout(DEADLINE):
-        number = await registered
-    await session.send("ServiceWorker.deliverPushMessage", {"origin": origin, "registrationId": number, "data": text})
 
 
 async def test_without_a_connection_the_shell_says_so(open_page, service, caller, finished):

@@ -12,14 +12,17 @@ import httpx
 import numpy as np
 import pytest
 
-from docferry.document import Quality
-from docferry.errors import ConfigurationError
+from docferry.document import Document, Line, Page, Quality, Region, RegionType
+from docferry.errors import ConfigurationError, InputError, NotFound, Unavailable
+from docferry.v1 import analysis_pb2
 from docferry_edge.camera import Watch
-from docferry_edge.desk import Job
+from docferry_edge.desk import Job, edge_answer
 from docferry_edge.entry import State
 from docferry_edge.kiosk import hub as hubs
+from docferry_edge.kiosk.guest import Guest
 from docferry_edge.kiosk.hub import Hub, preview
 from docferry_edge.kiosk.server import listen, serve
+from docferry_edge.outbox import Outbox
 from docferry_edge.pictures import Pictures
 from docferry_edge.policies import Policies
 from docferry_edge.prepare import PageImage
@@ -32,11 +35,11 @@ from tests.edge.test_reader_process import job
 
 
 @asynccontextmanager
-async def page(**options) -> AsyncIterator[tuple[Hub, httpx.AsyncClient]]:
+async def page(guest=None, **options) -> AsyncIterator[tuple[Hub, httpx.AsyncClient]]:
     hub = Hub(asyncio.get_running_loop(), **options)
     listener = listen(0)
     base = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    task = asyncio.create_task(serve(hub, listener))
+    task = asyncio.create_task(serve(hub, listener, guest))
     try:
         async with httpx.AsyncClient(base_url=base, timeout=20) as client:
             yield hub, client
@@ -119,8 +122,12 @@ async def test_this_machines_own_names_are_served(host: str) -> None:
 
 async def test_nothing_can_be_changed_and_nothing_else_is_there() -> None:
     async with page() as (_, client):
+        own = {"origin": str(client.base_url).rstrip("/")}
         for method in ("POST", "PUT", "DELETE", "OPTIONS"):
-            assert (await client.request(method, "/")).status_code == 405
+            assert (await client.request(method, "/", headers=own)).status_code == 405
+            assert (await client.request(method, "/")).status_code == 403
+        for path in ("/drop", "/correct", "/leave"):
+            assert (await client.post(path, headers=own)).status_code == 404
         assert (await client.get("/../pyproject.toml")).status_code == 404
         assert (await client.get("/preview")).status_code == 404
 
@@ -285,3 +292,148 @@ def test_every_hint_is_json_with_plain_numbers() -> None:
     )
     assert json.loads(json.dumps(hints)) == hints
     assert [hint["type"] for hint in hints] == ["page", "layout", "lines", "line", "read"]
+
+
+class _Client:
+    """A cloud that hands out links and takes corrections, or is away."""
+
+    def __init__(self) -> None:
+        self.away = False
+        self.analysis: analysis_pb2.Analysis | None = None
+        self.corrected: list[tuple[str, int, list[tuple[int, str, str]]]] = []
+
+    def _there(self) -> None:
+        if self.away:
+            raise Unavailable("the cloud is away")
+
+    async def claim(self, analysis_id: str) -> str:
+        self._there()
+        return f"https://docferry.example/c/{analysis_id}"
+
+    async def get(self, analysis_id: str) -> analysis_pb2.Analysis:
+        self._there()
+        assert self.analysis is not None
+        return self.analysis
+
+    async def correct(self, analysis_id: str, version: int, lines) -> analysis_pb2.Analysis:
+        self._there()
+        assert self.analysis is not None
+        self.corrected.append((analysis_id, version, [(line.page, line.line_id, line.text) for line in lines]))
+        added = self.analysis.versions.add(version=version + 1, engine="person")
+        added.interpretation.CopyFrom(self.analysis.versions[0].interpretation)
+        return self.analysis
+
+
+def _read(text: str, line_id: str = "r1.l1") -> analysis_pb2.Interpretation:
+    quad = ((0.1, 0.1), (0.5, 0.1), (0.5, 0.2), (0.1, 0.2))
+    line = Line(line_id, text, quad, 0.6, confidence=0.4)
+    page_ = Page(100, 200, (Region("r1", RegionType.TEXT, (0.1, 0.1, 0.5, 0.2), 0, lines=(line,)),))
+    return analysis_pb2.Interpretation.FromString(edge_answer(Document((page_,))))
+
+
+@asynccontextmanager
+async def guest_of(folder: Path) -> AsyncIterator[tuple[Guest, Outbox, _Client, list[dict]]]:
+    outbox, cloud, shown = Outbox(folder), _Client(), []
+    guest = Guest(outbox, cloud, shown.append, pause_s=0.01)
+    task = asyncio.create_task(guest.run())
+    try:
+        yield guest, outbox, cloud, shown
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert task.cancelled(), task.exception()
+        outbox.close()
+
+
+async def test_a_photo_is_safe_before_the_page_says_so_and_bounded(tmp_path: Path, monkeypatch) -> None:
+    async with guest_of(tmp_path) as (guest, outbox, _, _), page(guest) as (_, client):
+        own = {"origin": str(client.base_url).rstrip("/")}
+        answer = await client.post("/drop", params={"name": "../a/b.jpg"}, content=b"photo", headers=own)
+        entry = outbox.get(answer.json()["document_id"])
+        assert (entry.state, entry.file_name) == (State.CAPTURED, ".._a_b.jpg")
+        assert outbox.image(entry.document_id) == b"photo"
+        assert (await client.post("/drop", content=b"", headers=own)).status_code == 400
+        monkeypatch.setattr("docferry_edge.kiosk.server.MAX_PART_BYTES", 10)
+        assert (await client.post("/drop", content=b"x" * 11, headers=own)).status_code == 400
+        for headers in ({}, {"origin": "http://evil.example"}, {**own, "sec-fetch-site": "cross-site"}):
+            assert (await client.post("/drop", content=b"photo", headers=headers)).status_code == 403
+        assert len(outbox.in_state(State.CAPTURED)) == 1
+
+
+async def test_the_guest_sees_the_answer_the_link_and_the_better_answer(tmp_path: Path) -> None:
+    async with guest_of(tmp_path) as (guest, outbox, cloud, shown):
+        document_id = await guest.take("a.jpg", b"photo")
+        guest.tell({"type": "document", "document_id": document_id})
+        outbox.packed(
+            document_id, request=b"r", parts=(), edge_answer=_read("TOTL 9.00").SerializeToString(), timings={}
+        )
+        await until(lambda: shown[-1]["type"] == "answer")
+        assert shown[-1]["lines"][0] | {"polygon": 0} == {
+            "page": 0, "id": "r1.l1", "text": "TOTL 9.00", "polygon": 0, "doubtful": True,
+        }  # fmt: skip
+        cloud.away = True
+        outbox.submitted(document_id, "analysis-1", {})
+        outbox.delivered(document_id, {})
+        await until(lambda: shown[-1]["type"] == "state")
+        assert shown[-1]["state"] == "sent"
+        cloud.away = False
+        await until(lambda: shown[-1]["type"] == "claim")
+        assert shown[-1]["link"] == "https://docferry.example/c/analysis-1"
+        assert shown[-1]["path"].startswith("M4 4h1v1h-1z")
+        analysis = analysis_pb2.Analysis(analysis_id="analysis-1")
+        analysis.versions.add(version=2, interpretation=_read("TOTAL 9.00"))
+        outbox.settled(document_id, analysis.SerializeToString(), {})
+        await until(lambda: shown[-1]["type"] == "answer")
+        assert (shown[-1]["version"], shown[-1]["lines"][0]["text"]) == (2, "TOTAL 9.00")
+        assert [event["type"] for event in shown].count("claim") == 1
+
+
+async def test_a_correction_waits_on_disk_for_the_cloud_and_finds_its_line_there(tmp_path: Path) -> None:
+    async with guest_of(tmp_path) as (guest, outbox, _, _):
+        document_id = await guest.take("a.jpg", b"photo")
+        guest.tell({"type": "document", "document_id": document_id})
+        answer = _read("TOTL 9.00").SerializeToString()
+        outbox.packed(document_id, request=b"r", parts=(), edge_answer=answer, timings={})
+        await guest.correct(document_id, 0, "r1.l1", "  TOTAL   9.00 ")
+        for wrong in (("other", 0, "r1.l1", "x"), (document_id, 0, "r9", "x"), (document_id, 1, "r1.l1", "x")):
+            with pytest.raises(NotFound):
+                await guest.correct(*wrong)
+        with pytest.raises(InputError):
+            await guest.correct(document_id, 0, "r1.l1", " ")
+    # The kiosk is switched off and on again.
+    async with guest_of(tmp_path) as (guest, outbox, cloud, shown):
+        cloud.analysis = analysis_pb2.Analysis(analysis_id="analysis-1")
+        cloud.analysis.versions.add(version=2, interpretation=_read("TOTL 9.00", "cloud.7"))
+        outbox.submitted(document_id, "analysis-1", {})
+        outbox.settled(document_id, cloud.analysis.SerializeToString(), {})
+        await until(lambda: bool(cloud.corrected))
+        await until(lambda: outbox.mark("kiosk.corrections") == "[]")
+        assert shown == []
+    assert cloud.corrected == [("analysis-1", 2, [(0, "cloud.7", "TOTAL 9.00")])]
+
+
+async def test_nothing_is_left_for_the_next_guest(tmp_path: Path) -> None:
+    async with guest_of(tmp_path) as (guest, _, _, _), page(guest) as (hub, client):
+        document_id = await guest.take("a.jpg", b"photo")
+        guest.tell({"type": "document", "document_id": document_id})
+        hub.tell({"type": "document", "document_id": document_id})
+        hub.tell({"type": "line", "text": "secret"})
+        await asyncio.sleep(0)
+        own = {"origin": str(client.base_url).rstrip("/")}
+        assert (await client.post("/leave", headers=own)).status_code == 200
+        with pytest.raises(NotFound):
+            await guest.correct(document_id, 0, "r1.l1", "x")
+        async with client.stream("GET", "/events") as answer:
+            heard = events(answer)
+            assert await anext(heard) == {"type": "camera", "present": False}
+            hub.tell({"type": "document", "document_id": "next"})
+            assert await anext(heard) == {"type": "document", "document_id": "next"}
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{", b'{"document_id": "a", "page": true, "line_id": "b", "text": "c"}', b"[" * 10_000]
+)
+async def test_what_is_no_correction_is_refused(tmp_path: Path, body: bytes) -> None:
+    async with guest_of(tmp_path) as (guest, _, _, _), page(guest) as (_, client):
+        own = {"origin": str(client.base_url).rstrip("/")}
+        assert (await client.post("/correct", content=body, headers=own)).status_code == 400

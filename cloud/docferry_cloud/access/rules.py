@@ -66,7 +66,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         f"{_ANALYSIS}.Export": _shared(Scope.READ, Scope.ADMIN),
         f"{_ANALYSIS}.Cancel": _rule(Scope.SUBMIT, Scope.ADMIN),
         f"{_ANALYSIS}.Delete": _rule(Scope.SUBMIT, Scope.ADMIN),
-        f"{_ANALYSIS}.Correct": _rule(Scope.SUBMIT, Scope.ADMIN),
+        f"{_ANALYSIS}.Correct": _rule(Scope.SUBMIT, Scope.DEVICE, Scope.ADMIN),
         f"{_ANALYSIS}.RequestPart": _rule(Scope.SUBMIT, Scope.ADMIN),
         f"{_CLAIM}.Create": _rule(Scope.SUBMIT, Scope.DEVICE, Scope.ADMIN),
         # No key opens a link, only the link itself.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from docferry import report
 from docferry.document import Document
 from docferry.errors import InputError, PixelsUnavailable
-from docferry.exports import content_list, html_page, tables_csv
+from docferry.exports import alto, content_list, hocr, html_page, tables_csv
 from docferry.v1 import analysis_pb2
 from docferry.v1 import analysis_service_pb2 as pb
 from docferry.wire import document_from_proto
@@ -89,6 +89,14 @@ def _content_list(source: _Source) -> File:
     return File((json.dumps(items, ensure_ascii=False, indent=1) + "\n").encode(), "application/json")
 
 
+def _hocr(source: _Source) -> File:
+    return File(hocr(source.document, title=source.analysis.file_name).encode(), "text/vnd.hocr+html; charset=utf-8")
+
+
+def _alto(source: _Source) -> File:
+    return File(alto(source.document, title=source.analysis.file_name).encode(), "application/xml; charset=utf-8")
+
+
 def _csv(source: _Source) -> File:
     # With a byte order mark: without one Excel takes UTF-8 for the machine's old code page.
     return File(b"\xef\xbb\xbf" + tables_csv(source.document).encode(), "text/csv; charset=utf-8")
@@ -129,4 +137,6 @@ _MAKERS: dict[int, Callable[[_Source], File]] = {
     _FORMAT.FORMAT_HTML: _html,
     _FORMAT.FORMAT_PDF: _pdf,
     _FORMAT.FORMAT_CONTENT_LIST: _content_list,
+    _FORMAT.FORMAT_HOCR: _hocr,
+    _FORMAT.FORMAT_ALTO: _alto,
 }

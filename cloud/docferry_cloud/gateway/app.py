@@ -54,13 +54,10 @@ def application(link: Link, settings: CloudSettings, closing: asyncio.Event, kno
     secure = settings.certificate is not None or settings.http_behind_proxy
     origins = list(settings.http_origins)
     cors = Middleware(CORSMiddleware, allow_origins=origins, allow_methods=_METHODS, allow_headers=_HEADERS)
+    own_machine = not settings.public and not settings.tokens
+    phones = phone_routes(link, behind_proxy=settings.http_behind_proxy, own_machine=own_machine)
     inner = Starlette(
-        routes=[
-            *own,
-            *phone_routes(link, behind_proxy=settings.http_behind_proxy),
-            *console_routes(link, secure=secure),
-            *mirror_routes(link),
-        ],
+        routes=[*own, *phones, *console_routes(link, secure=secure), *mirror_routes(link)],
         middleware=[cors] if origins else [],
         exception_handlers=HANDLERS,
     )
@@ -72,5 +69,5 @@ def application(link: Link, settings: CloudSettings, closing: asyncio.Event, kno
         knock=knock,
         doors=DOORS,
         behind_proxy=settings.http_behind_proxy,
-        own_machine=not settings.public and not settings.tokens,
+        own_machine=own_machine,
     )

@@ -36,6 +36,8 @@ _ENDINGS = {
     "text/html": ".html",
     "application/pdf": ".pdf",
     "application/zip": ".zip",
+    "application/xml": ".xml",
+    "text/vnd.hocr+html": ".hocr",
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ".xlsx",
 }
 

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from docferry.document import Document, Evidence, Field, Region, RegionType
 from docferry.markdown import joined
-from docferry.tables import Cell, Joined, joined_tables
+from docferry.tables import Cell, Joined, charts_as_tables, joined_tables
 from docferry_cloud.meaning.questions import Question, content_words, folded, understood, words_of
 from docferry_cloud.meaning.tables import TableAnswer, answer_from_table
 
@@ -23,8 +23,9 @@ _PASSAGE = 0.7
 
 _LONGEST = 600
 _TABLE_SHARE = 0.9
+_CHART_SHARE = 0.6
 _PASSAGE_SHARE = 0.6
-"""What answers from tables and passages are worth where every line was read right; cautious guesses."""
+"""What answers from tables, charts and passages are worth where every line was read right; cautious guesses."""
 
 _FIELD_WORDS: dict[str, re.Pattern[str]] = {
     "total": re.compile(
@@ -79,7 +80,7 @@ class Answerer:
 
     @cached_property
     def _tables(self) -> Sequence[Joined]:
-        return joined_tables(self._document)
+        return (*joined_tables(self._document), *charts_as_tables(self._document))
 
     @cached_property
     def _passages(self) -> Sequence[_Passage]:
@@ -137,7 +138,9 @@ def _from_tables(document: Document, tables: Sequence[Joined], asked: Question, 
         regions = [(page, _region(document, page, part)) for page, part in table.parts]
         made = answer_from_table(asked, table.grid, context=_captions(document, table.parts[0][0]))
         if made is not None:
-            return Found(question, made.text, _TABLE_SHARE * _read_right(regions), _evidence(made, regions))
+            measured = any(region.type is RegionType.CHART for _, region in regions)
+            share = _CHART_SHARE if measured else _TABLE_SHARE
+            return Found(question, made.text, share * _read_right(regions), _evidence(made, regions))
     return None
 
 

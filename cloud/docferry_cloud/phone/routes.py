@@ -18,6 +18,7 @@ from docferry_cloud.phone.claiming import claim, claim_page
 from docferry_cloud.phone.rendering import Pages
 from docferry_cloud.phone.result_page import result_page
 from docferry_cloud.phone.sheet import sheet
+from docferry_cloud.phone.start import start_page
 from docferry_cloud.phone.words import WORDS, language_of
 
 _ONE = "/r/{analysis_id}"
@@ -41,11 +42,12 @@ _FILES = {
 _WORKERS_POLICY = {"content-security-policy": "default-src 'none'; connect-src 'self'"}
 
 
-def phone_routes(link: Link, *, behind_proxy: bool) -> list[Route]:
+def phone_routes(link: Link, *, behind_proxy: bool, own_machine: bool) -> list[Route]:
     """The pages, their files and their calls.
 
     Args:
         behind_proxy: A proxy in front speaks TLS.
+        own_machine: Whoever gets here is this machine's own user, as long as no key was issued.
     """
     pages = Pages()
 
@@ -74,7 +76,7 @@ def phone_routes(link: Link, *, behind_proxy: bool) -> list[Route]:
         return JSONResponse({})
 
     async def start(request: Request) -> Response:
-        return pages.answer(request, "start.html")
+        return await start_page(request, link, pages, own_machine=own_machine)
 
     async def offline(request: Request) -> Response:
         return pages.answer(request, "offline.html")

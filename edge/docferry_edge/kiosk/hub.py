@@ -116,6 +116,12 @@ class Hub:
         if not self._closed:
             self._loop.call_soon_threadsafe(self._append, event)
 
+    def forget(self) -> None:
+        """The guest has gone: nothing of the story is told to who comes next. Call it within the loop."""
+        self._story.clear()
+        self._append({"type": "left"})
+        self._story.clear()
+
     def look(self) -> Frames:
         """Frames from now on.
 

@@ -3,9 +3,13 @@
     GET /         the page, in English and Chinese
     GET /preview  what the camera sees, as a stream of small JPEG pictures (multipart/x-mixed-replace)
     GET /events   the document being read, as server-sent events: JSON objects with a `type`
+    POST /drop    a photo, whose bytes are the body: safe on disk when this answers
+    POST /correct what the guest put right, as JSON
+    POST /leave   the guest has gone
 
 It listens on 127.0.0.1 only and answers only to names of this machine, so that no web page elsewhere can reach it by
-rebinding its own name (DNS rebinding); requests that a browser says come from another site are refused.
+rebinding its own name (DNS rebinding); requests that a browser says come from another site are refused, and whatever
+changes something must come from this very page.
 """
 
 from __future__ import annotations
@@ -14,33 +18,38 @@ import asyncio
 import contextlib
 import json
 import socket
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from importlib import resources
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from docferry.errors import ConfigurationError, Overloaded
+from docferry.envelope import MAX_PART_BYTES
+from docferry.errors import ConfigurationError, InputError, NotFound, Overloaded, StorageFull
+from docferry_edge.kiosk.guest import Guest
 from docferry_edge.kiosk.hub import Event, Events, Frames, Hub
 
 _FILES = {"/": ("index.html", "text/html"), "/kiosk.js": ("kiosk.js", "text/javascript")}
-_FILES["/kiosk.css"] = ("kiosk.css", "text/css")
+_FILES |= {"/kiosk.css": ("kiosk.css", "text/css"), "/icon.svg": ("icon.svg", "image/svg+xml")}
 
 _BEAT_S = 15.0
 """A comment goes out this often, so that a browser that has gone is noticed."""
 
 _CONNECTIONS = 64
+_MOST_JSON = 64 << 10
+_CORRECTION: dict[str, type] = {"document_id": str, "page": int, "line_id": str, "text": str}
 _OWN_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _OWN_SITES = frozenset({"", "none", "same-origin"})
 
 _HEADERS = (
     (
         b"content-security-policy",
-        b"default-src 'none'; img-src 'self'; script-src 'self'; style-src 'self'; connect-src 'self';"
+        b"default-src 'none'; img-src 'self' blob:; script-src 'self'; style-src 'self'; connect-src 'self';"
         b" base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     ),
     (b"x-content-type-options", b"nosniff"),
@@ -70,10 +79,10 @@ def listen(port: int) -> socket.socket:
     return listener
 
 
-async def serve(hub: Hub, listener: socket.socket) -> None:
+async def serve(hub: Hub, listener: socket.socket, guest: Guest | None = None) -> None:
     """Serve until cancelled; every stream has ended and the socket is closed when this returns."""
     config = uvicorn.Config(
-        application(hub),
+        application(hub, guest),
         log_config=None,
         access_log=False,
         lifespan="off",
@@ -95,8 +104,9 @@ async def serve(hub: Hub, listener: socket.socket) -> None:
         listener.close()
 
 
-def application(hub: Hub) -> ASGIApp:
-    """The page and its two streams, guarded."""
+def application(hub: Hub, guest: Guest | None = None) -> ASGIApp:
+    """The page, its two streams, and what a guest may do, guarded. Without a guest one can only look."""
+    dropping = asyncio.Semaphore(1)
 
     async def preview(_: Request) -> Response:
         if not hub.has_camera:
@@ -116,7 +126,80 @@ def application(hub: Hub) -> ASGIApp:
 
     routes = [Route(path, _file(*file), methods=["GET"]) for path, file in _FILES.items()]
     routes += [Route("/preview", preview, methods=["GET"]), Route("/events", events, methods=["GET"])]
+    if guest is not None:
+        routes += _guest_routes(hub, guest, dropping)
     return Guard(Starlette(routes=routes))
+
+
+def _guest_routes(hub: Hub, guest: Guest, dropping: asyncio.Semaphore) -> list[Route]:
+    async def drop(request: Request) -> Response:
+        # One at a time: a photo is held in memory.
+        async with dropping:
+            data = await _body(request, MAX_PART_BYTES)
+            if not data:
+                raise InputError("the photo is empty", remedy="take it again")
+            document_id = await guest.take(request.query_params.get("name", ""), data)
+        return JSONResponse({"document_id": document_id})
+
+    async def correct(request: Request) -> Response:
+        wish = _correction(await _body(request, _MOST_JSON))
+        await guest.correct(**wish)
+        return JSONResponse({})
+
+    async def leave(_: Request) -> Response:
+        guest.leave()
+        hub.forget()
+        return JSONResponse({})
+
+    return [
+        Route(path, _told(answer), methods=["POST"])
+        for path, answer in (("/drop", drop), ("/correct", correct), ("/leave", leave))
+    ]
+
+
+def _correction(raw: bytes) -> dict[str, Any]:
+    """What `Guest.correct` takes.
+
+    Raises:
+        InputError: It is something else.
+    """
+    with contextlib.suppress(ValueError, RecursionError):
+        tree = json.loads(raw)
+        if isinstance(tree, dict):
+            wish = {name: tree.get(name) for name in _CORRECTION}
+            if all(type(wish[name]) is kind for name, kind in _CORRECTION.items()):
+                return wish
+    raise InputError("this is no correction", remedy="send document_id, page, line_id and text")
+
+
+def _told(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    """The answer, or why there is none."""
+
+    async def tell(request: Request) -> Response:
+        try:
+            return await answer(request)
+        except NotFound as error:
+            return JSONResponse({"error": error.as_dict()}, 404)
+        except InputError as error:
+            return JSONResponse({"error": error.as_dict()}, 400)
+        except StorageFull as error:
+            return JSONResponse({"error": error.as_dict()}, 507)
+
+    return tell
+
+
+async def _body(request: Request, most: int) -> bytes:
+    """The request's body, counted while it comes.
+
+    Raises:
+        InputError: It is larger.
+    """
+    data = bytearray()
+    async for piece in request.stream():
+        data += piece
+        if len(data) > most:
+            raise InputError(f"more than {most} bytes", remedy="send a smaller photo")
+    return bytes(data)
 
 
 class Guard:
@@ -154,6 +237,9 @@ def _refusal(request: Request) -> Response | None:
     origin = request.headers.get("origin")
     if origin is not None and origin != f"http://{host}":
         return PlainTextResponse("this page is not for other sites", 403)
+    if origin is None and request.method not in {"GET", "HEAD"}:
+        # Browsers name the page that wants to change something; who does not is none.
+        return PlainTextResponse("this is for the page itself", 403)
     return None
 
 

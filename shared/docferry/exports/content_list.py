@@ -67,6 +67,7 @@ def _visual(region: Region, text: str) -> dict[str, Any] | None:
             return table if body else {**table, "text": text}
         case RegionType.IMAGE | RegionType.CHART:
             kind = "image" if region.type is RegionType.IMAGE else "chart"
+            text = to_html(from_html(region.html)) if region.html else text
             return {"type": kind, "img_path": "", f"{kind}_caption": [], f"{kind}_footnote": [], "content": text}
         case RegionType.EQUATION:
             return {"type": "equation", "img_path": "", "text": region.latex or text, "text_format": "latex"}

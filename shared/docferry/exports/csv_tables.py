@@ -6,7 +6,7 @@ import csv
 import io
 
 from docferry.document import Document
-from docferry.tables import columns, joined_tables, parse_number
+from docferry.tables import charts_as_tables, columns, joined_tables, parse_number
 
 _ACTIVE = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 
@@ -14,13 +14,13 @@ _ACTIVE = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 def tables_csv(document: Document) -> str:
     """Every table with one row of flattened column names and then its rows; a blank line between two tables.
 
-    Tables that go on over pages are one. Cells stand as they are printed; one that a spreadsheet would run as a formula
-    gets an apostrophe before it, unless it is a number.
+    Tables that go on over pages are one; the values of charts come last. Cells stand as they are printed; one that a
+    spreadsheet would run as a formula gets an apostrophe before it, unless it is a number.
     """
     out = io.StringIO()
     # Everything quoted: where the list separator is a semicolon, an unquoted cell would be split at its own.
     writer = csv.writer(out, lineterminator="\r\n", quoting=csv.QUOTE_ALL)
-    for number, table in enumerate(joined_tables(document)):
+    for number, table in enumerate((*joined_tables(document), *charts_as_tables(document))):
         if number:
             out.write("\r\n")
         named = columns(table.grid)

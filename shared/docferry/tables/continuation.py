@@ -27,6 +27,16 @@ class Joined:
     grid: Grid
 
 
+def charts_as_tables(document: Document) -> tuple[Joined, ...]:
+    """The measured values of every chart of a document, each as a table of its own."""
+    return tuple(
+        Joined(((number, region.id),), from_html(region.html))
+        for number, page in enumerate(document.pages)
+        for region in page.regions
+        if region.type is RegionType.CHART and region.html
+    )
+
+
 def joined_tables(document: Document) -> tuple[Joined, ...]:
     """Every table of a document in reading order, those that go on over pages as one."""
     found: list[Joined] = []

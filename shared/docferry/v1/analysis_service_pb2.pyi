@@ -816,6 +816,10 @@ class ExportRequest(_message.Message):
         """A searchable PDF; FAILED_PRECONDITION if no picture of the pages is here."""
         FORMAT_CONTENT_LIST: ExportRequest._Format.ValueType  # 7
         """One flat list of blocks, as MinerU writes its content_list.json."""
+        FORMAT_HOCR: ExportRequest._Format.ValueType  # 8
+        """hOCR: XHTML with the place of every line and word."""
+        FORMAT_ALTO: ExportRequest._Format.ValueType  # 9
+        """ALTO 4: XML with the same, as libraries keep it."""
 
     class Format(_Format, metaclass=_FormatEnumTypeWrapper):
         """A file format."""
@@ -836,6 +840,10 @@ class ExportRequest(_message.Message):
     """A searchable PDF; FAILED_PRECONDITION if no picture of the pages is here."""
     FORMAT_CONTENT_LIST: ExportRequest.Format.ValueType  # 7
     """One flat list of blocks, as MinerU writes its content_list.json."""
+    FORMAT_HOCR: ExportRequest.Format.ValueType  # 8
+    """hOCR: XHTML with the place of every line and word."""
+    FORMAT_ALTO: ExportRequest.Format.ValueType  # 9
+    """ALTO 4: XML with the same, as libraries keep it."""
 
     ANALYSIS_ID_FIELD_NUMBER: _builtins.int
     FORMAT_FIELD_NUMBER: _builtins.int

@@ -104,6 +104,8 @@ def test_a_searchable_pdf_looks_like_the_picture_and_gives_its_text() -> None:
         (FORMAT.FORMAT_HTML, b"<!doctype html>"),
         (FORMAT.FORMAT_PDF, b"%PDF-"),
         (FORMAT.FORMAT_CONTENT_LIST, b"["),
+        (FORMAT.FORMAT_HOCR, b"<?xml"),
+        (FORMAT.FORMAT_ALTO, b"<?xml"),
     ],
 )
 def test_every_format_gives_its_file(kind: pb.ExportRequest.Format.ValueType, start: bytes) -> None:

@@ -38,7 +38,7 @@ async def test_every_example_works(http, make_envelope, small_png, tmp_path):
     (tmp_path / "receipt.jpg").write_bytes(small_png)
     there = {"URL": http.url, "TOKEN": http.caller.token, "ID": analysis.analysis_id}
     found = commands()
-    assert len(found) == 11
+    assert len(found) == 13
     for command in found:
         code, out = await run(command, tmp_path, **there)
         # Events have no end: curl's own limit of time ends it.

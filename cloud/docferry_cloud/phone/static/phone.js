@@ -2,9 +2,11 @@
 
 const KEPT = "docferry.opened";
 const MOST_KEPT = 20;
+const REFUSED_MS = 3000;
 const body = document.body;
 let source = null;
 let refreshing = null;
+let refused = null;
 
 const shown = () => document.getElementById("document");
 
@@ -97,6 +99,15 @@ function follow() {
   source = new EventSource(`${shown().dataset.place}/events?progress=true`);
   const kinds = ["accepted", "version_added", "succeeded", "failed", "cancelled", "deleted", "wants_changed", "progress"];
   for (const kind of kinds) source.addEventListener(kind, heard);
+  // A browser comes back by itself from a broken link, but not from a refusal: too many are listening, or it is over.
+  source.addEventListener("error", () => {
+    if (source?.readyState !== EventSource.CLOSED) return;
+    clearTimeout(refused);
+    refused = setTimeout(() => {
+      refreshSoon();
+      follow();
+    }, REFUSED_MS);
+  });
 }
 
 async function* messages(stream) {
@@ -205,6 +216,32 @@ document.addEventListener("visibilitychange", () => {
   follow();
   if (!document.hidden && shown()) refreshSoon();
 });
+
+async function drop(file) {
+  const said = document.getElementById("drop-text");
+  if (!file || !said) return;
+  said.textContent = said.dataset.dropping;
+  const form = new FormData();
+  form.append("file", file);
+  form.append("wait_s", "0");
+  try {
+    const answer = await fetch("/v1/read", { method: "POST", body: form });
+    const tree = await answer.json();
+    if (!tree.analysis_id) throw new Error(answer.status);
+    location.assign(`/r/${tree.analysis_id}`);
+  } catch {
+    said.textContent = said.dataset.failed;
+  }
+}
+
+document.getElementById("file")?.addEventListener("change", (event) => drop(event.target.files[0]));
+for (const kind of ["dragover", "drop"]) {
+  document.getElementById("drop")?.addEventListener(kind, (event) => {
+    event.preventDefault();
+    event.currentTarget.classList.toggle("over", kind === "dragover");
+    if (kind === "drop") drop(event.dataTransfer.files[0]);
+  });
+}
 
 // A link is opened by its page and not by being looked at: previews of links run no scripts.
 document.getElementById("claim")?.requestSubmit();

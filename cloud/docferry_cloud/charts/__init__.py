@@ -1,0 +1,7 @@
+"""Bar, line and pie charts measured: the axis by its printed numbers, the rest by colour and geometry."""
+
+from docferry_cloud.charts.chart import Chart, ChartKind, Label, Series, chart_grid
+from docferry_cloud.charts.measure import measured
+from docferry_cloud.charts.reader import read_chart, with_charts
+
+__all__ = ["Chart", "ChartKind", "Label", "Series", "chart_grid", "measured", "read_chart", "with_charts"]

@@ -1,0 +1,278 @@
+"""What the page's guest gets beyond hints: a way in for a photo, the answer when it is there, a link to take it along,
+and a pen.
+
+Whoever stands before the kiosk has one document at a time. Its answers and its link go to the page as events; what the
+guest puts right is kept in the outbox first and goes up once the cloud has an answer to put right.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from docferry.client import Client
+from docferry.document import Document
+from docferry.errors import DocferryError, InputError, NotFound, Outdated, Unavailable
+from docferry.v1 import analysis_pb2, analysis_service_pb2
+from docferry.wire import document_from_proto
+from docferry_edge.entry import FINAL, Entry, State
+from docferry_edge.kiosk.hub import Event
+from docferry_edge.outbox import Outbox
+
+_log = logging.getLogger(__name__)
+
+MAX_CORRECTIONS = 200
+"""Corrections that wait for the cloud; beyond this no more are taken."""
+LONGEST_TEXT = 2000
+_CORRECTIONS = "kiosk.corrections"
+_MOST_LINES = 400
+_DOUBTFUL = 0.9
+"""A line below this is offered to be put right: a hint for eyes, nothing is decided by it."""
+_SENT = frozenset({State.SUBMITTED, State.DELIVERED})
+
+
+class Guest:
+    """One kiosk's guest, whoever that is at the moment.
+
+    Args:
+        tell: Shows an event on the page; see `Hub.tell`.
+        captured: Wakes the agent: there is something new in the outbox.
+        pause_s: Between two looks at what has become of the document.
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        client: Client,
+        tell: Callable[[Event], None],
+        captured: Callable[[], None] = lambda: None,
+        pause_s: float = 0.3,
+    ) -> None:
+        self._outbox = outbox
+        self._client = client
+        self._show = tell
+        self._captured = captured
+        self._pause_s = pause_s
+        self._current = ""
+
+    def on_captured(self, captured: Callable[[], None]) -> None:
+        """Whom to wake from now on."""
+        self._captured = captured
+
+    def tell(self, event: Event) -> None:
+        """An event from the agent, from any thread: it goes on to the page, and a new document is followed."""
+        if event["type"] == "document":
+            self._current = str(event["document_id"])
+        self._show(event)
+
+    def leave(self) -> None:
+        """The guest has gone: nothing of their document is shown to the next one."""
+        self._current = ""
+
+    async def take(self, name: str, data: bytes) -> str:
+        """Take a photo in; on return it is safe in the outbox. Gives the document's id.
+
+        Raises:
+            StorageFull: There is no room for it.
+        """
+        shown = name.strip().replace("/", "_")[:200] or "photo.jpg"
+        entry = await asyncio.to_thread(
+            self._outbox.capture,
+            source=f"kiosk|{uuid.uuid4()}",
+            file_name=shown,
+            data=data,
+            captured_at=time.time(),
+        )
+        if entry is None:
+            raise InputError("this photo was taken already", remedy="take another one")
+        self._captured()
+        return entry.document_id
+
+    async def correct(self, document_id: str, page: int, line_id: str, text: str) -> None:
+        """Keep what the guest put right; it is on disk on return.
+
+        Raises:
+            InputError: There is no such line in the guest's document, or the text cannot be a line's.
+            StorageFull: It cannot be kept.
+        """
+        text = " ".join(text.split())
+        if not 0 < len(text) <= LONGEST_TEXT:
+            raise InputError(f"the line has {len(text)} characters", remedy=f"give 1..{LONGEST_TEXT}", field="text")
+        if not document_id or document_id != self._current:
+            raise NotFound("this document is not before the kiosk any more", remedy="put it down again")
+        shown = await asyncio.to_thread(self._shown, document_id)
+        place = next((_middle(line) for line in _lines(shown) if (line["page"], line["id"]) == (page, line_id)), None)
+        if place is None:
+            raise NotFound(f"there is no line {line_id[:64]!r} on page {page + 1}", remedy="load the page again")
+        wish = {"document_id": document_id, "page": page, "place": place, "text": text}
+        await asyncio.to_thread(self._keep, wish)
+        self._show({"type": "corrected", "document_id": document_id, "page": page, "id": line_id, "text": text})
+
+    async def run(self) -> None:
+        """Follow the guest's document, and send what was put right, until cancelled."""
+        shown: dict[str, Any] = {}
+        while True:
+            current = self._current
+            if shown.get("document_id") != current:
+                shown = {"document_id": current}
+            try:
+                if current:
+                    await self._follow(current, shown)
+                await self._send_corrections()
+            except Unavailable:
+                # Without a network the page shows what is known here; the next look is the next try.
+                pass
+            except DocferryError as error:
+                _log.warning("the kiosk's page: %s", error)
+            await asyncio.sleep(self._pause_s)
+
+    async def _follow(self, document_id: str, shown: dict[str, Any]) -> None:
+        """Show what is new about a document; `shown` is what its page has been told."""
+        try:
+            entry = await asyncio.to_thread(self._outbox.get, document_id)
+        except NotFound:
+            return
+        if entry.state is not State.CAPTURED and "answer" not in shown:
+            shown["answer"] = 1
+            await self._show_answer(document_id)
+        if entry.state in _SENT and "sent" not in shown:
+            shown["sent"] = True
+            self._show({"type": "state", "document_id": document_id, "file": entry.file_name, "state": "sent"})
+        if entry.state is State.SETTLED and shown["answer"] == 1:
+            shown["answer"] = 2
+            await self._show_answer(document_id)
+        if entry.analysis_id and "link" not in shown and entry.state not in FINAL - {State.SETTLED}:
+            await self._show_link(entry, shown)
+
+    async def _show_answer(self, document_id: str) -> None:
+        answer = await asyncio.to_thread(self._shown, document_id)
+        if answer is not None and document_id == self._current:
+            self._show(answer)
+
+    async def _show_link(self, entry: Entry, shown: dict[str, Any]) -> None:
+        try:
+            link = await self._client.claim(entry.analysis_id)
+        except Unavailable:
+            raise
+        except DocferryError as error:
+            shown["link"] = ""
+            _log.info("no link for document %s: %s", entry.document_id, error)
+            return
+        shown["link"] = link
+        if link and entry.document_id == self._current:
+            self._show({"type": "claim", "document_id": entry.document_id, "link": link, **qr_code(link)})
+
+    def _shown(self, document_id: str) -> Event | None:
+        """The newest answer that is here, as the page shows it."""
+        raw = self._outbox.analysis(document_id)
+        if raw is not None:
+            analysis = analysis_pb2.Analysis.FromString(raw)
+            if not analysis.versions:
+                return None
+            newest = analysis.versions[-1]
+            return answer_of(document_id, newest.version, newest.interpretation)
+        raw = self._outbox.edge_answer(document_id)
+        return None if raw is None else answer_of(document_id, 1, analysis_pb2.Interpretation.FromString(raw))
+
+    def _keep(self, wish: dict[str, Any]) -> None:
+        waiting = self._waiting()
+        if len(waiting) >= MAX_CORRECTIONS:
+            raise InputError("too many corrections wait for the network", remedy="try again once it is back")
+        self._outbox.set_mark(_CORRECTIONS, json.dumps([*waiting, wish], ensure_ascii=False))
+
+    def _waiting(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self._outbox.mark(_CORRECTIONS) or "[]")
+        return found
+
+    def _done(self, wish: dict[str, Any]) -> None:
+        rest = self._waiting()
+        rest.remove(wish)
+        self._outbox.set_mark(_CORRECTIONS, json.dumps(rest, ensure_ascii=False))
+
+    async def _send_corrections(self) -> None:
+        for wish in await asyncio.to_thread(self._waiting):
+            document_id = str(wish["document_id"])
+            try:
+                entry = await asyncio.to_thread(self._outbox.get, document_id)
+                if entry.state not in FINAL:
+                    continue
+                if entry.state is State.SETTLED:
+                    await self._send(entry, wish)
+            except Unavailable:
+                raise
+            except DocferryError as error:
+                if error.retryable or isinstance(error, Outdated):
+                    continue
+                _log.warning("document %s: a correction cannot be sent: %s", document_id, error)
+            await asyncio.to_thread(self._done, wish)
+
+    async def _send(self, entry: Entry, wish: dict[str, Any]) -> None:
+        """Send one correction, for the line that stands there in the newest version."""
+        analysis = await self._client.get(entry.analysis_id)
+        if not analysis.versions:
+            return
+        newest = analysis.versions[-1]
+        x, y = wish["place"]
+        page = int(wish["page"])
+        answer = answer_of(entry.document_id, 0, newest.interpretation)
+        lines = [line for line in _lines(answer) if line["page"] == page]
+        there = min(lines, key=lambda line: (_middle(line)[0] - x) ** 2 + 9 * (_middle(line)[1] - y) ** 2, default=None)
+        if there is None:
+            raise NotFound("the line is not in the cloud's answer", remedy="put it right in the console")
+        change = analysis_service_pb2.LineCorrection(page=page, line_id=there["id"], text=str(wish["text"]))
+        put_right = await self._client.correct(entry.analysis_id, newest.version, [change])
+        version = put_right.versions[-1]
+        if entry.document_id == self._current:
+            self._show(answer_of(entry.document_id, version.version, version.interpretation))
+
+
+def answer_of(document_id: str, version: int, content: analysis_pb2.Interpretation) -> Event:
+    """An answer as the page shows it: fields, and lines with their places and whether they are in doubt."""
+    document: Document = document_from_proto(content.document)
+    lines = [
+        {
+            "page": number,
+            "id": line.id,
+            "text": line.text,
+            "polygon": [[round(value, 4) for value in point] for point in line.polygon],
+            "doubtful": line.confidence is not None and line.confidence < _DOUBTFUL,
+        }
+        for number, page in enumerate(document.pages)
+        for line in page.lines
+    ]
+    return {
+        "type": "answer",
+        "document_id": document_id,
+        "version": version,
+        "summary": content.summary,
+        "fields": [{"name": field.name, "value": field.value} for field in document.fields[:12]],
+        "tables": sum(region.type.value == "table" for page in document.pages for region in page.regions),
+        "lines": lines[:_MOST_LINES],
+    }
+
+
+def qr_code(text: str) -> dict[str, Any]:
+    """A QR code: `size` is its modules along a side with the quiet zone, `path` the dark ones for an SVG path."""
+    import segno
+
+    rows = segno.make(text, error="m", micro=False).matrix
+    quiet = 4
+    dark = "".join(
+        f"M{x + quiet} {y + quiet}h1v1h-1z" for y, row in enumerate(rows) for x, module in enumerate(row) if module
+    )
+    return {"size": len(rows) + 2 * quiet, "path": dark}
+
+
+def _lines(answer: Event | None) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = [] if answer is None else answer["lines"]
+    return found
+
+
+def _middle(line: dict[str, Any]) -> tuple[float, float]:
+    points = line["polygon"]
+    return sum(x for x, _ in points) / len(points), sum(y for _, y in points) / len(points)
