@@ -14,6 +14,7 @@ from docferry.v1 import analysis_pb2, envelope_pb2
 from docferry.v1 import analysis_service_pb2 as pb
 from docferry_cloud import wanted as want_rows
 from docferry_cloud.analysis_rows import COLUMNS, MICROSECONDS, heads
+from docferry_cloud.containing import contains
 from docferry_cloud.database import Database
 from docferry_cloud.digest import folded
 from docferry_cloud.rows import AnalysisRow, DigestRow
@@ -128,7 +129,7 @@ def _conditions(wanted: Listing) -> list[sa.ColumnElement[bool]]:
 
 
 def _holds(word: str) -> sa.ColumnElement[bool]:
-    return sa.or_(digests.c.names.contains(word, autoescape=True), digests.c.words.contains(word, autoescape=True))
+    return sa.or_(contains(digests.c.names, word), contains(digests.c.words, word))
 
 
 def _row(found: sa.RowMapping) -> AnalysisRow:
