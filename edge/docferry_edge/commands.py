@@ -334,7 +334,7 @@ def _kiosk(settings: EdgeSettings) -> tuple[Hub, socket.socket] | tuple[None, No
     return Hub(asyncio.get_running_loop(), has_camera=settings.camera is not None), listener
 
 
-def _guest(hub: Hub | None, outbox: Outbox, client: Client) -> Guest | None:
+def _guest(hub: Hub | None, outbox: Outbox, client: AsyncClient) -> Guest | None:
     """Who stands before the page, if there is one."""
     if hub is None:
         return None
