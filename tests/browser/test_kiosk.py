@@ -39,7 +39,8 @@ class Kiosk:
 
     async def read(self, document_id, texts):
         """What the agent tells while it reads a page, up to its answer."""
-        self.tell("document", document_id=document_id, file="receipt.jpg")
+        captured_at = self.outbox.get(document_id).captured_at
+        self.tell("document", document_id=document_id, file="receipt.jpg", captured_at=captured_at)
         unit = [1, 0, 0, 0, 1, 0, 0, 0, 1]
         self.tell("page", width=800, height=1200, to_frame=unit, hint="Too small: please move closer.", page=0)
         self.tell("layout", regions=[{"type": "table", "box": [0.1, 0.1, 0.9, 0.6], "score": 0.9}], page=0)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -331,6 +332,11 @@ def _read(text: str, line_id: str = "r1.l1") -> analysis_pb2.Interpretation:
     return analysis_pb2.Interpretation.FromString(edge_answer(Document((page_,))))
 
 
+def begun(outbox: Outbox, document_id: str) -> dict:
+    """What the agent tells when it begins to read a document."""
+    return {"type": "document", "document_id": document_id, "captured_at": outbox.get(document_id).captured_at}
+
+
 @asynccontextmanager
 async def guest_of(folder: Path) -> AsyncIterator[tuple[Guest, Outbox, _Client, list[dict]]]:
     outbox, cloud, shown = Outbox(folder), _Client(), []
@@ -363,7 +369,7 @@ async def test_a_photo_is_safe_before_the_page_says_so_and_bounded(tmp_path: Pat
 async def test_the_guest_sees_the_answer_the_link_and_the_better_answer(tmp_path: Path) -> None:
     async with guest_of(tmp_path) as (guest, outbox, cloud, shown):
         document_id = await guest.take("a.jpg", b"photo")
-        guest.tell({"type": "document", "document_id": document_id})
+        guest.tell(begun(outbox, document_id))
         outbox.packed(
             document_id, request=b"r", parts=(), edge_answer=_read("TOTL 9.00").SerializeToString(), timings={}
         )
@@ -391,7 +397,7 @@ async def test_the_guest_sees_the_answer_the_link_and_the_better_answer(tmp_path
 async def test_a_correction_waits_on_disk_for_the_cloud_and_finds_its_line_there(tmp_path: Path) -> None:
     async with guest_of(tmp_path) as (guest, outbox, _, _):
         document_id = await guest.take("a.jpg", b"photo")
-        guest.tell({"type": "document", "document_id": document_id})
+        guest.tell(begun(outbox, document_id))
         answer = _read("TOTL 9.00").SerializeToString()
         outbox.packed(document_id, request=b"r", parts=(), edge_answer=answer, timings={})
         await guest.correct(document_id, 0, "r1.l1", "  TOTAL   9.00 ")
@@ -413,9 +419,9 @@ async def test_a_correction_waits_on_disk_for_the_cloud_and_finds_its_line_there
 
 
 async def test_nothing_is_left_for_the_next_guest(tmp_path: Path) -> None:
-    async with guest_of(tmp_path) as (guest, _, _, _), page(guest) as (hub, client):
+    async with guest_of(tmp_path) as (guest, outbox, _, _), page(guest) as (hub, client):
         document_id = await guest.take("a.jpg", b"photo")
-        guest.tell({"type": "document", "document_id": document_id})
+        guest.tell(begun(outbox, document_id))
         hub.tell({"type": "document", "document_id": document_id})
         hub.tell({"type": "line", "text": "secret"})
         await asyncio.sleep(0)
@@ -428,6 +434,87 @@ async def test_nothing_is_left_for_the_next_guest(tmp_path: Path) -> None:
             assert await anext(heard) == {"type": "camera", "present": False}
             hub.tell({"type": "document", "document_id": "next"})
             assert await anext(heard) == {"type": "document", "document_id": "next"}
+
+
+def sent(outbox: Outbox, document_id: str, text: str = "secret") -> None:
+    outbox.packed(document_id, request=b"r", parts=(), edge_answer=_read(text).SerializeToString(), timings={})
+    outbox.submitted(document_id, f"analysis-{document_id}", {})
+
+
+async def test_what_is_read_after_its_guest_has_left_is_shown_to_nobody(tmp_path: Path) -> None:
+    async with guest_of(tmp_path) as (guest, outbox, _, shown):
+        document_id = await guest.take("a.jpg", b"photo")
+        guest.tell(begun(outbox, document_id))
+        guest.tell({"type": "line", "text": "first"})
+        guest.leave()
+        guest.tell({"type": "line", "text": "secret"})
+        guest.tell({"type": "state", "document_id": document_id, "state": "packed"})
+        guest.tell({"type": "camera", "state": "away", "reason": "unplugged"})
+        assert [event["type"] for event in shown] == ["document", "line", "camera"]
+
+
+async def test_a_queued_photo_of_one_guest_is_not_the_next_ones(tmp_path: Path) -> None:
+    async with guest_of(tmp_path) as (guest, outbox, _, shown):
+        first_id = await guest.take("a.jpg", b"of the first")
+        guest.leave()
+        second_id = await guest.take("b.jpg", b"of the second")
+        guest.tell(begun(outbox, first_id))
+        guest.tell({"type": "line", "text": "secret"})
+        sent(outbox, first_id)
+        guest.tell({"type": "state", "document_id": first_id, "state": "packed"})
+        guest.tell(begun(outbox, second_id))
+        sent(outbox, second_id, "mine")
+        # Reading ends before the state of the one before is told.
+        guest.tell({"type": "state", "document_id": first_id, "state": "submitted"})
+        await until(lambda: shown[-1]["type"] == "claim")
+    assert {event["document_id"] for event in shown} == {second_id}
+    assert shown[-1]["link"].endswith(second_id)
+
+
+async def test_what_was_captured_before_a_restart_or_comes_from_a_folder_gets_no_link(tmp_path: Path) -> None:
+    async with guest_of(tmp_path) as (guest, _, _, _):
+        left = await guest.take("a.jpg", b"photo")
+    async with guest_of(tmp_path) as (guest, outbox, _, shown):
+        guest.tell(begun(outbox, left))
+        sent(outbox, left)
+        assert shown == []
+        options = {"file_name": "scan.jpg", "captured_at": time.time()}
+        scan = outbox.capture(source="inbox|scan.jpg", data=b"scan", **options)
+        guest.tell(begun(outbox, scan.document_id))
+        sent(outbox, scan.document_id)
+        await until(lambda: shown[-1]["type"] == "state")
+        own = await guest.take("b.jpg", b"another")
+        guest.tell(begun(outbox, own))
+        sent(outbox, own)
+        await until(lambda: shown[-1]["type"] == "claim")
+    claims = [event["document_id"] for event in shown if event["type"] == "claim"]
+    assert claims == [own]
+
+
+async def test_a_photo_still_on_its_way_when_its_guest_leaves_stays_theirs(tmp_path: Path) -> None:
+    async with guest_of(tmp_path) as (guest, outbox, _, shown):
+        handed_in = time.time()
+        guest.leave()
+        guest.tell(begun(outbox, await guest.take("a.jpg", b"photo", handed_in)))
+        assert shown == []
+
+
+async def test_a_clock_that_is_set_back_keeps_the_page_dark_for_one_document_at_most(tmp_path: Path) -> None:
+    async with guest_of(tmp_path) as (guest, outbox, _, shown):
+        guest._left_at = time.time() + 3600
+        guest.tell(begun(outbox, await guest.take("a.jpg", b"photo")))
+        guest.tell(begun(outbox, await guest.take("b.jpg", b"another")))
+        assert len(shown) == 1
+
+
+async def test_events_on_their_way_to_the_page_are_dropped_when_the_guest_leaves() -> None:
+    hub = Hub(asyncio.get_running_loop())
+    hub.tell({"type": "line", "text": "secret"})
+    hub.tell({"type": "camera", "state": "away"})
+    hub.forget()
+    listener = hub.listen()
+    assert await listener.get() == {"type": "camera", "state": "away"}
+    assert "secret" not in str(hub.listen().story)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -34,6 +35,8 @@ _MOST_LINES = 400
 _DOUBTFUL = 0.9
 """A line below this is offered to be put right: a hint for eyes, nothing is decided by it."""
 _SENT = frozenset({State.SUBMITTED, State.DELIVERED})
+_HANDED_IN = ("kiosk|", "camera|")
+"""Sources of what was handed in at the kiosk: only that may be taken along by whoever stands there."""
 
 
 class Guest:
@@ -58,24 +61,48 @@ class Guest:
         self._show = tell
         self._captured = captured
         self._pause_s = pause_s
+        self._seen = threading.Lock()
         self._current = ""
+        self._muted = True
+        # What was captured before a restart belongs to nobody who can be known to stand here.
+        self._left_at = time.time()
 
     def on_captured(self, captured: Callable[[], None]) -> None:
         """Whom to wake from now on."""
         self._captured = captured
 
     def tell(self, event: Event) -> None:
-        """An event from the agent, from any thread: it goes on to the page, and a new document is followed."""
-        if event["type"] == "document":
-            self._current = str(event["document_id"])
-        self._show(event)
+        """An event from the agent, from any thread: it goes on to the page, and a new document is followed.
+
+        A document that was captured before its guest left is read all the same, but nothing of it is shown.
+        """
+        with self._seen:
+            kind = event["type"]
+            if kind == "document":
+                self._begin(event)
+            # The events of a reading carry no id; they are those of the document that was told last.
+            if kind == "camera" or not (self._muted or event.get("document_id", self._current) != self._current):
+                self._show(event)
 
     def leave(self) -> None:
         """The guest has gone: nothing of their document is shown to the next one."""
-        self._current = ""
+        with self._seen:
+            self._current = ""
+            self._muted = True
+            self._left_at = time.time()
 
-    async def take(self, name: str, data: bytes) -> str:
+    def _begin(self, event: Event) -> None:
+        # A clock that was set back must not keep the page dark until it has caught up.
+        self._left_at = min(self._left_at, time.time())
+        self._muted = float(event["captured_at"]) <= self._left_at
+        if not self._muted:
+            self._current = str(event["document_id"])
+
+    async def take(self, name: str, data: bytes, captured_at: float | None = None) -> str:
         """Take a photo in; on return it is safe in the outbox. Gives the document's id.
+
+        Args:
+            captured_at: Unix time at which the guest handed it in, before its bytes came; now by default.
 
         Raises:
             StorageFull: There is no room for it.
@@ -86,7 +113,7 @@ class Guest:
             source=f"kiosk|{uuid.uuid4()}",
             file_name=shown,
             data=data,
-            captured_at=time.time(),
+            captured_at=time.time() if captured_at is None else captured_at,
         )
         if entry is None:
             raise InputError("this photo was taken already", remedy="take another one")
@@ -146,7 +173,8 @@ class Guest:
         if entry.state is State.SETTLED and shown["answer"] == 1:
             shown["answer"] = 2
             await self._show_answer(document_id)
-        if entry.analysis_id and "link" not in shown and entry.state not in FINAL - {State.SETTLED}:
+        own = entry.source.startswith(_HANDED_IN)
+        if own and entry.analysis_id and "link" not in shown and entry.state not in FINAL - {State.SETTLED}:
             await self._show_link(entry, shown)
 
     async def _show_answer(self, document_id: str) -> None:

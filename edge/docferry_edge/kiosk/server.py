@@ -18,6 +18,7 @@ import asyncio
 import contextlib
 import json
 import socket
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from importlib import resources
 from typing import Any
@@ -133,12 +134,14 @@ def application(hub: Hub, guest: Guest | None = None) -> ASGIApp:
 
 def _guest_routes(hub: Hub, guest: Guest, dropping: asyncio.Semaphore) -> list[Route]:
     async def drop(request: Request) -> Response:
+        # The guest may have left before all of it is here.
+        handed_in = time.time()
         # One at a time: a photo is held in memory.
         async with dropping:
             data = await _body(request, MAX_PART_BYTES)
             if not data:
                 raise InputError("the photo is empty", remedy="take it again")
-            document_id = await guest.take(request.query_params.get("name", ""), data)
+            document_id = await guest.take(request.query_params.get("name", ""), data, handed_in)
         return JSONResponse({"document_id": document_id})
 
     async def correct(request: Request) -> Response:

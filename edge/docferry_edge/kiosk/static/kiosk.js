@@ -40,6 +40,7 @@ const IDLE_MS = 60_000;
 const MOST_DOUBTS = 2;
 const MOST_FIELDS = 4;
 const MOST_LINES = 12;
+const OF_A_READING = new Set(["page", "layout", "lines", "line", "read"]);
 
 const at = (id) => document.getElementById(id);
 const blank = () => ({ state: "waiting", detail: "", hint: "", said: "", id: "", frame: null, table: false, answer: null, link: null });
@@ -275,6 +276,8 @@ function listen() {
   const source = new EventSource("/events");
   source.onmessage = (message) => {
     const event = JSON.parse(message.data);
+    // What is still on its way when the guest has left is not shown any more.
+    if (OF_A_READING.has(event.type) && !now.id) return;
     if (Object.hasOwn(HEARD, event.type)) HEARD[event.type](event);
     say();
   };
