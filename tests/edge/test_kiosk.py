@@ -507,6 +507,31 @@ async def test_a_clock_that_is_set_back_keeps_the_page_dark_for_one_document_at_
         assert len(shown) == 1
 
 
+def test_a_correction_kept_while_another_is_struck_off_is_not_lost(tmp_path: Path, monkeypatch) -> None:
+    outbox = Outbox(tmp_path)
+    guest = Guest(outbox, _Client(), lambda _: None)
+    first, second = {"text": "first"}, {"text": "second"}
+    guest._keep(first)
+    keeping = threading.Thread(target=guest._keep, args=(second,))
+    read = outbox.mark
+
+    def mark(name: str) -> str:
+        found = read(name)
+        if keeping.ident is None:
+            # Between reading and writing: the other thread gets all the time it could use.
+            keeping.start()
+            keeping.join(0.2)
+        return found
+
+    monkeypatch.setattr(outbox, "mark", mark)
+    guest._done(first)
+    keeping.join()
+    assert json.loads(outbox.mark("kiosk.corrections")) == [second]
+    guest._done(first)
+    assert json.loads(outbox.mark("kiosk.corrections")) == [second]
+    outbox.close()
+
+
 async def test_events_on_their_way_to_the_page_are_dropped_when_the_guest_leaves() -> None:
     hub = Hub(asyncio.get_running_loop())
     hub.tell({"type": "line", "text": "secret"})

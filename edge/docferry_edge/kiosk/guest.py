@@ -62,6 +62,7 @@ class Guest:
         self._captured = captured
         self._pause_s = pause_s
         self._seen = threading.Lock()
+        self._wishes = threading.Lock()
         self._current = ""
         self._muted = True
         # What was captured before a restart belongs to nobody who can be known to stand here.
@@ -208,19 +209,25 @@ class Guest:
         return None if raw is None else answer_of(document_id, 1, analysis_pb2.Interpretation.FromString(raw))
 
     def _keep(self, wish: dict[str, Any]) -> None:
-        waiting = self._waiting()
-        if len(waiting) >= MAX_CORRECTIONS:
-            raise InputError("too many corrections wait for the network", remedy="try again once it is back")
-        self._outbox.set_mark(_CORRECTIONS, json.dumps([*waiting, wish], ensure_ascii=False))
+        with self._wishes:
+            waiting = self._waiting()
+            if len(waiting) >= MAX_CORRECTIONS:
+                raise InputError("too many corrections wait for the network", remedy="try again once it is back")
+            self._store([*waiting, wish])
 
     def _waiting(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads(self._outbox.mark(_CORRECTIONS) or "[]")
         return found
 
+    def _store(self, wishes: list[dict[str, Any]]) -> None:
+        self._outbox.set_mark(_CORRECTIONS, json.dumps(wishes, ensure_ascii=False))
+
     def _done(self, wish: dict[str, Any]) -> None:
-        rest = self._waiting()
-        rest.remove(wish)
-        self._outbox.set_mark(_CORRECTIONS, json.dumps(rest, ensure_ascii=False))
+        with self._wishes:
+            rest = self._waiting()
+            if wish in rest:
+                rest.remove(wish)
+                self._store(rest)
 
     async def _send_corrections(self) -> None:
         for wish in await asyncio.to_thread(self._waiting):
