@@ -532,6 +532,43 @@ def test_a_correction_kept_while_another_is_struck_off_is_not_lost(tmp_path: Pat
     outbox.close()
 
 
+async def test_a_correction_that_raises_is_set_aside_and_the_others_go_up(tmp_path: Path, caplog) -> None:
+    async with guest_of(tmp_path) as (guest, outbox, cloud, _):
+        document_id = await guest.take("a.jpg", b"photo")
+        sent(outbox, document_id)
+        cloud.analysis = analysis_pb2.Analysis(analysis_id="analysis-1")
+        cloud.analysis.versions.add(version=2, interpretation=_read("TOTL"))
+        outbox.settled(document_id, cloud.analysis.SerializeToString(), {})
+        head = {"document_id": document_id, "page": 0}
+        guest._keep({**head, "place": None, "text": "of a fault"})
+        guest._keep({**head, "place": [0.3, 0.15], "text": "TOTAL"})
+        await until(lambda: outbox.mark("kiosk.corrections") == "[]")
+        assert [lines[0][2] for _, _, lines in cloud.corrected] == ["TOTAL"]
+        (aside,) = json.loads(outbox.mark("kiosk.corrections.aside"))
+        assert aside["text"] == "of a fault"
+    assert "set aside" in caplog.text
+
+
+async def test_a_fault_of_the_page_ends_nothing_and_is_tried_again(tmp_path: Path, caplog) -> None:
+    async with guest_of(tmp_path) as (guest, outbox, cloud, shown):
+        faults = 0
+
+        async def claim(analysis_id: str) -> str:
+            nonlocal faults
+            faults += 1
+            if faults < 3:
+                raise RuntimeError("a fault of the page")
+            return f"https://docferry.example/c/{analysis_id}"
+
+        cloud.claim = claim
+        document_id = await guest.take("a.jpg", b"photo")
+        guest.tell(begun(outbox, document_id))
+        sent(outbox, document_id)
+        await until(lambda: shown[-1]["type"] == "claim")
+    assert faults == 3
+    assert "the next look is in" in caplog.text
+
+
 async def test_events_on_their_way_to_the_page_are_dropped_when_the_guest_leaves() -> None:
     hub = Hub(asyncio.get_running_loop())
     hub.tell({"type": "line", "text": "secret"})

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import sqlite3
 import threading
 import time
 import uuid
@@ -31,6 +32,9 @@ MAX_CORRECTIONS = 200
 """Corrections that wait for the cloud; beyond this no more are taken."""
 LONGEST_TEXT = 2000
 _CORRECTIONS = "kiosk.corrections"
+_SET_ASIDE = "kiosk.corrections.aside"
+"""Corrections that a fault of ours kept from being sent: on disk, not tried again by themselves."""
+_LONGEST_PAUSE_S = 30.0
 _MOST_LINES = 400
 _DOUBTFUL = 0.9
 """A line below this is offered to be put right: a hint for eyes, nothing is decided by it."""
@@ -142,8 +146,12 @@ class Guest:
         self._show({"type": "corrected", "document_id": document_id, "page": page, "id": line_id, "text": text})
 
     async def run(self) -> None:
-        """Follow the guest's document, and send what was put right, until cancelled."""
+        """Follow the guest's document, and send what was put right, until cancelled.
+
+        No fault here ends it: the agent beside it matters more than its page.
+        """
         shown: dict[str, Any] = {}
+        pause_s = self._pause_s
         while True:
             current = self._current
             if shown.get("document_id") != current:
@@ -152,12 +160,16 @@ class Guest:
                 if current:
                     await self._follow(current, shown)
                 await self._send_corrections()
+                pause_s = self._pause_s
             except Unavailable:
                 # Without a network the page shows what is known here; the next look is the next try.
-                pass
+                pause_s = self._pause_s
             except DocferryError as error:
                 _log.warning("the kiosk's page: %s", error)
-            await asyncio.sleep(self._pause_s)
+            except Exception:  # noqa: BLE001 - a fault of the page must not stop the agent
+                pause_s = min(2 * pause_s, max(_LONGEST_PAUSE_S, self._pause_s))
+                _log.exception("the kiosk's page: a fault; the next look is in %.1f s", pause_s)
+            await asyncio.sleep(pause_s)
 
     async def _follow(self, document_id: str, shown: dict[str, Any]) -> None:
         """Show what is new about a document; `shown` is what its page has been told."""
@@ -215,12 +227,17 @@ class Guest:
                 raise InputError("too many corrections wait for the network", remedy="try again once it is back")
             self._store([*waiting, wish])
 
-    def _waiting(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(self._outbox.mark(_CORRECTIONS) or "[]")
+    def _waiting(self, mark: str = _CORRECTIONS) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self._outbox.mark(mark) or "[]")
         return found
 
-    def _store(self, wishes: list[dict[str, Any]]) -> None:
-        self._outbox.set_mark(_CORRECTIONS, json.dumps(wishes, ensure_ascii=False))
+    def _store(self, wishes: list[dict[str, Any]], mark: str = _CORRECTIONS) -> None:
+        self._outbox.set_mark(mark, json.dumps(wishes, ensure_ascii=False))
+
+    def _set_aside(self, wish: dict[str, Any]) -> None:
+        with self._wishes:
+            others = [other for other in self._waiting(_SET_ASIDE) if other != wish]
+            self._store([*others, wish][-MAX_CORRECTIONS:], _SET_ASIDE)
 
     def _done(self, wish: dict[str, Any]) -> None:
         with self._wishes:
@@ -231,19 +248,23 @@ class Guest:
 
     async def _send_corrections(self) -> None:
         for wish in await asyncio.to_thread(self._waiting):
-            document_id = str(wish["document_id"])
+            document_id = str(wish.get("document_id"))
             try:
                 entry = await asyncio.to_thread(self._outbox.get, document_id)
                 if entry.state not in FINAL:
                     continue
                 if entry.state is State.SETTLED:
                     await self._send(entry, wish)
-            except Unavailable:
+            except (Unavailable, sqlite3.Error, OSError):
+                # The network's fault or the disk's, not this correction's.
                 raise
             except DocferryError as error:
                 if error.retryable or isinstance(error, Outdated):
                     continue
                 _log.warning("document %s: a correction cannot be sent: %s", document_id, error)
+            except Exception:  # noqa: BLE001 - a fault over this correction must not keep the others back
+                _log.exception("document %s: a correction is set aside", document_id)
+                await asyncio.to_thread(self._set_aside, wish)
             await asyncio.to_thread(self._done, wish)
 
     async def _send(self, entry: Entry, wish: dict[str, Any]) -> None:
