@@ -507,6 +507,39 @@ async def test_a_clock_that_is_set_back_keeps_the_page_dark_for_one_document_at_
         assert len(shown) == 1
 
 
+def _cell(number: int, line_id: str) -> Line:
+    """Three cells a row, 200 rows: more lines than the page is shown."""
+    left, top = 0.3 * (number % 3), 0.005 * (number // 3)
+    quad = ((left, top), (left + 0.25, top), (left + 0.25, top + 0.004), (left, top + 0.004))
+    return Line(line_id, f"cell {number}", quad, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("place", "line_id"),
+    [
+        pytest.param((0.425, 0.952), "c571", id="beyond the lines that are shown"),
+        pytest.param((0.425, 0.955), "c571", id="a little lower"),
+        pytest.param((0.28, 0.952), None, id="between two cells"),
+        pytest.param((0.425, 0.960), None, id="more than a line further down"),
+    ],
+)
+async def test_a_correction_goes_to_the_line_at_its_place_or_to_none(tmp_path: Path, caplog, place, line_id) -> None:
+    # The corrected one stands in the last row.
+    lines = tuple(_cell(number, f"c{number}") for number in range(573))
+    page_ = Page(100, 200, (Region("r1", RegionType.TABLE, (0.0, 0.0, 1.0, 1.0), 0, lines=lines),))
+    async with guest_of(tmp_path) as (guest, outbox, cloud, _):
+        document_id = await guest.take("a.jpg", b"photo")
+        sent(outbox, document_id)
+        cloud.analysis = analysis_pb2.Analysis(analysis_id="analysis-1")
+        version = cloud.analysis.versions.add(version=1)
+        version.interpretation.MergeFromString(edge_answer(Document((page_,))))
+        outbox.settled(document_id, cloud.analysis.SerializeToString(), {})
+        guest._keep({"document_id": document_id, "page": 0, "place": place, "text": "right"})
+        await until(lambda: outbox.mark("kiosk.corrections") == "[]")
+    assert [lines[0][1] for _, _, lines in cloud.corrected] == ([line_id] if line_id else [])
+    assert ("the line is not in the cloud's answer" in caplog.text) is (line_id is None)
+
+
 def test_a_correction_kept_while_another_is_struck_off_is_not_lost(tmp_path: Path, monkeypatch) -> None:
     outbox = Outbox(tmp_path)
     guest = Guest(outbox, _Client(), lambda _: None)

@@ -14,11 +14,11 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from docferry.async_client import AsyncClient
-from docferry.document import Document
+from docferry.document import Document, Line
 from docferry.errors import DocferryError, InputError, NotFound, Outdated, Unavailable
 from docferry.v1 import analysis_pb2, analysis_service_pb2
 from docferry.wire import document_from_proto
@@ -273,14 +273,13 @@ class Guest:
         if not analysis.versions:
             return
         newest = analysis.versions[-1]
-        x, y = wish["place"]
         page = int(wish["page"])
-        answer = answer_of(entry.document_id, 0, newest.interpretation)
-        lines = [line for line in _lines(answer) if line["page"] == page]
-        there = min(lines, key=lambda line: (_middle(line)[0] - x) ** 2 + 9 * (_middle(line)[1] - y) ** 2, default=None)
+        pages = document_from_proto(newest.interpretation.document).pages
+        lines = pages[page].lines if page < len(pages) else ()
+        there = _line_at(lines, *wish["place"])
         if there is None:
             raise NotFound("the line is not in the cloud's answer", remedy="put it right in the console")
-        change = analysis_service_pb2.LineCorrection(page=page, line_id=there["id"], text=str(wish["text"]))
+        change = analysis_service_pb2.LineCorrection(page=page, line_id=there.id, text=str(wish["text"]))
         put_right = await self._client.correct(entry.analysis_id, newest.version, [change])
         version = put_right.versions[-1]
         if entry.document_id == self._current:
@@ -327,6 +326,21 @@ def qr_code(text: str) -> dict[str, Any]:
 def _lines(answer: Event | None) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [] if answer is None else answer["lines"]
     return found
+
+
+def _line_at(lines: Iterable[Line], x: float, y: float) -> Line | None:
+    """The line whose middle is within its own height above or below a place; the nearest where there are several.
+
+    Another reader draws its boxes a little differently. But the correction of a line that it has not found at all must
+    not land on a neighbour.
+    """
+    near: list[tuple[float, Line]] = []
+    for line in lines:
+        across, down = ([point[axis] for point in line.polygon] for axis in (0, 1))
+        away = abs((min(down) + max(down)) / 2 - y)
+        if min(across) <= x <= max(across) and away <= max(down) - min(down):
+            near.append((away, line))
+    return min(near, key=lambda one: one[0])[1] if near else None
 
 
 def _middle(line: dict[str, Any]) -> tuple[float, float]:
