@@ -302,13 +302,15 @@ class _Client:
         self.away = False
         self.analysis: analysis_pb2.Analysis | None = None
         self.corrected: list[tuple[str, int, list[tuple[int, str, str]]]] = []
+        self.open_within_s: list[float] = []
 
     def _there(self) -> None:
         if self.away:
             raise Unavailable("the cloud is away")
 
-    async def claim(self, analysis_id: str) -> str:
+    async def claim(self, analysis_id: str, *, open_within_s: float) -> str:
         self._there()
+        self.open_within_s.append(open_within_s)
         return f"https://docferry.example/c/{analysis_id}"
 
     async def get(self, analysis_id: str) -> analysis_pb2.Analysis:
@@ -392,6 +394,7 @@ async def test_the_guest_sees_the_answer_the_link_and_the_better_answer(tmp_path
         await until(lambda: shown[-1]["type"] == "answer")
         assert (shown[-1]["version"], shown[-1]["lines"][0]["text"]) == (2, "TOTAL 9.00")
         assert [event["type"] for event in shown].count("claim") == 1
+        assert cloud.open_within_s == [600.0]
 
 
 async def test_a_correction_waits_on_disk_for_the_cloud_and_finds_its_line_there(tmp_path: Path) -> None:
@@ -582,11 +585,40 @@ async def test_a_correction_that_raises_is_set_aside_and_the_others_go_up(tmp_pa
     assert "set aside" in caplog.text
 
 
+async def test_a_correction_that_has_nowhere_to_go_is_told_in_the_log(tmp_path: Path, caplog) -> None:
+    async with guest_of(tmp_path) as (guest, outbox, cloud, _):
+        unread, failed = await guest.take("a.jpg", b"photo"), await guest.take("b.jpg", b"another")
+        cloud.analysis = analysis_pb2.Analysis(analysis_id="analysis-1")
+        sent(outbox, unread)
+        outbox.settled(unread, cloud.analysis.SerializeToString(), {})
+        outbox.failed(failed, InputError("damaged", remedy="take it again"))
+        for document_id in (unread, failed):
+            guest._keep({"document_id": document_id, "page": 0, "place": [0.3, 0.15], "text": "TOTAL"})
+        await until(lambda: outbox.mark("kiosk.corrections") == "[]")
+    assert f"document {unread}: a correction cannot be sent: the cloud has read nothing there" in caplog.text
+    assert f"document {failed} is failed: a correction is dropped" in caplog.text
+    assert cloud.corrected == []
+
+
+async def test_a_photo_that_never_comes_does_not_keep_the_others_out(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("docferry_edge.kiosk.server._BODY_S", 0.2)
+    async with guest_of(tmp_path) as (guest, _, _, _), page(guest) as (_, client):
+        own = str(client.base_url).rstrip("/")
+        assert (await client.get("/")).status_code == 200
+        reader, writer = await asyncio.open_connection(client.base_url.host, client.base_url.port)
+        head = f"host: {own.removeprefix('http://')}\r\norigin: {own}\r\ncontent-length: 10\r\n"
+        writer.write(f"POST /drop HTTP/1.1\r\n{head}\r\nphoto".encode())
+        assert (await reader.readline()).startswith(b"HTTP/1.1 408 ")
+        assert (await client.post("/drop", content=b"photo", headers={"origin": own})).status_code == 200
+        writer.close()
+        await writer.wait_closed()
+
+
 async def test_a_fault_of_the_page_ends_nothing_and_is_tried_again(tmp_path: Path, caplog) -> None:
     async with guest_of(tmp_path) as (guest, outbox, cloud, shown):
         faults = 0
 
-        async def claim(analysis_id: str) -> str:
+        async def claim(analysis_id: str, **_) -> str:
             nonlocal faults
             faults += 1
             if faults < 3:

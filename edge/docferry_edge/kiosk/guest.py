@@ -39,6 +39,8 @@ _MOST_LINES = 400
 _DOUBTFUL = 0.9
 """A line below this is offered to be put right: a hint for eyes, nothing is decided by it."""
 _SENT = frozenset({State.SUBMITTED, State.DELIVERED})
+LINK_OPEN_S = 600.0
+"""How long the link on the screen can be opened: whoever takes it along does so standing there."""
 _HANDED_IN = ("kiosk|", "camera|")
 """Sources of what was handed in at the kiosk: only that may be taken along by whoever stands there."""
 
@@ -197,7 +199,7 @@ class Guest:
 
     async def _show_link(self, entry: Entry, shown: dict[str, Any]) -> None:
         try:
-            link = await self._client.claim(entry.analysis_id)
+            link = await self._client.claim(entry.analysis_id, open_within_s=LINK_OPEN_S)
         except Unavailable:
             raise
         except DocferryError as error:
@@ -255,6 +257,8 @@ class Guest:
                     continue
                 if entry.state is State.SETTLED:
                     await self._send(entry, wish)
+                else:
+                    _log.warning("document %s is %s: a correction is dropped", document_id, entry.state)
             except (Unavailable, sqlite3.Error, OSError):
                 # The network's fault or the disk's, not this correction's.
                 raise
@@ -271,7 +275,7 @@ class Guest:
         """Send one correction, for the line that stands there in the newest version."""
         analysis = await self._client.get(entry.analysis_id)
         if not analysis.versions:
-            return
+            raise NotFound("the cloud has read nothing there", remedy="put it right in the console")
         newest = analysis.versions[-1]
         page = int(wish["page"])
         pages = document_from_proto(newest.interpretation.document).pages
