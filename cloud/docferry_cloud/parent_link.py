@@ -51,7 +51,9 @@ class ParentLink:
         if self._reader is None:
             await asyncio.Event().wait()
         else:
-            await self._reader.read()
+            # Instead of an end there is an error where it died with something of ours unread.
+            with contextlib.suppress(ConnectionError):
+                await self._reader.read()
 
     async def close(self) -> None:
         """Send what was said, and let go of the copy."""
