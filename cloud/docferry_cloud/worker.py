@@ -87,6 +87,8 @@ class Worker:
                 return
             self._engine = engine
             self._sweeper.deepens = isinstance(engine, TwoStepEngine)
+            # Before anything is taken from the queue: what runs without a lease is another worker's to set back.
+            await self._core.database.run(self._core.work.announce_alive, self._times.sweep.lease)
         self._started = True
         await asyncio.to_thread(self.workflows.start)
         if self._engine is None:

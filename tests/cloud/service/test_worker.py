@@ -90,6 +90,19 @@ async def test_a_worker_that_has_read_its_fill_begins_anew(settings, core, take,
     assert core.store.get("local", analysis_id=analysis_id).state is State.SUCCEEDED
 
 
+async def test_its_lease_holds_before_it_takes_up_anything(settings, core, echo_engine, quick_times, monkeypatch):
+    start, living = worker.Workflows.start, []
+
+    def started(workflows):
+        living.append(core.work.living())
+        start(workflows)
+
+    monkeypatch.setattr(worker.Workflows, "start", started)
+    async with asyncio.timeout(30):
+        await work(settings(recycle_mb=1), engine_factory=echo_engine, times=quick_times)
+    assert [len(each) for each in living] == [1]
+
+
 class Signalled(ParentLink):
     """The operator's signal comes just as the process gives back its work to begin anew."""
 
