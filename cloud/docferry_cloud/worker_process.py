@@ -1,6 +1,7 @@
 """The worker of a front end, in a process of its own: engines leak, hang and crash, and acknowledgements must not.
 
-It is begun again when it ends, and killed when it hangs. When it has grown old or large it begins anew by itself
+It is begun again when it ends, and killed when its event loop or its sweeper stands still: both renew its lease. An
+engine that hangs on its thread is not noticed here. When it has grown old or large it begins anew by itself
 (`worker.work`). What it held is in rows, so nothing is lost with it: its successor or any other worker goes on.
 """
 

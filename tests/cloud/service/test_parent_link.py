@@ -1,6 +1,7 @@
 """The worker's end of the socket to its front end, with the test at the other end."""
 
 import asyncio
+import json
 import socket
 
 import pytest
@@ -24,6 +25,22 @@ def heard(end: socket.socket) -> bool:
         return bool(end.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
     except BlockingIOError:
         return False
+
+
+async def test_a_front_end_that_does_not_read_costs_measurements_but_not_what_it_must_know(linked):
+    link, front_end = linked
+    measurements = 20_000
+    for _ in range(measurements):
+        link.measured("count", "docferry_worker_starts_total", 1.0, ("x" * 100,))
+    link.working("worker-1", "none")
+    told = []
+    async with asyncio.timeout(20):
+        reader, writer = await asyncio.open_connection(sock=front_end)
+        while not told or told[-1]["status"] != "working":
+            told.append(json.loads(await reader.readline()))
+        writer.close()
+    assert 100 < len(told) < measurements / 2
+    assert told[-1]["owner"] == "worker-1"
 
 
 @pytest.mark.parametrize("unread", [False, True])
