@@ -18,6 +18,9 @@ from google.rpc import status_pb2
 from docferry.errors import DocferryError
 from docferry.status import error_of, status_of
 
+_BACKLOG = 256 * 1024
+"""Bytes that wait for a front end that does not read; what it can do without is dropped from there on."""
+
 
 class ParentLink:
     """The worker's end.
@@ -51,7 +54,9 @@ class ParentLink:
         if self._reader is None:
             await asyncio.Event().wait()
         else:
-            await self._reader.read()
+            # Instead of an end there is an error where it died with something of ours unread.
+            with contextlib.suppress(ConnectionError):
+                await self._reader.read()
 
     async def close(self) -> None:
         """Send what was said, and let go of the copy."""
@@ -74,18 +79,27 @@ class ParentLink:
         self._say("failed", error=base64.b64encode(status_of(error).SerializeToString()).decode("ascii"))
 
     def grown(self) -> None:
-        """The event log has grown."""
-        self._say("grown")
+        """The event log has grown; a front end that misses it looks by itself before long."""
+        self._say("grown", spare=True)
 
     def measured(self, kind: str, name: str, value: float, labels: tuple[str, ...]) -> None:
         """Something was counted or observed, see `docferry.metrics.Metrics.relay`."""
-        self._say("measured", kind=kind, name=name, value=value, labels=labels)
+        self._say("measured", spare=True, kind=kind, name=name, value=value, labels=labels)
 
-    def _say(self, status: str, **values: Any) -> None:
-        """Say something, from whatever thread; without anybody to hear it nothing happens."""
+    def _say(self, status: str, *, spare: bool = False, **values: Any) -> None:
+        """Say something, from whatever thread; without anybody to hear it nothing happens.
+
+        Args:
+            spare: The front end can do without it: dropped where too much waits for it already.
+        """
         line = json.dumps({"status": status, **values}).encode() + b"\n"
         if self._loop is not None and self._writer is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._writer.write, line)
+            self._loop.call_soon_threadsafe(self._write, self._writer, line, spare)
+
+    @staticmethod
+    def _write(writer: asyncio.StreamWriter, line: bytes, spare: bool) -> None:
+        if not spare or writer.transport.get_write_buffer_size() < _BACKLOG:
+            writer.write(line)
 
 
 def failure(told: str) -> DocferryError:

@@ -87,6 +87,8 @@ class Worker:
                 return
             self._engine = engine
             self._sweeper.deepens = isinstance(engine, TwoStepEngine)
+            # Before anything is taken from the queue: what runs without a lease is another worker's to set back.
+            await self._core.database.run(self._core.work.announce_alive, self._times.sweep.lease)
         self._started = True
         await asyncio.to_thread(self.workflows.start)
         if self._engine is None:
@@ -206,11 +208,12 @@ async def work(
         outgrown = asyncio.create_task(_outgrown(worker, settings, times.health))
         stopped = asyncio.create_task(stop.wait())
         await asyncio.wait((stopped, outgrown), return_when=asyncio.FIRST_COMPLETED)
+        if outgrown.done():
+            outgrown.result()
         outgrown.cancel()
         stopped.cancel()
         if not stop.is_set():
             parent.recycling()
-        return not stop.is_set()
     except DocferryError as error:
         parent.failed(error)
         raise
@@ -226,6 +229,8 @@ async def work(
         await parent.close()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
+    # Only now: a signal may have come while the work was given back.
+    return not stop.is_set()
 
 
 def begin_anew() -> NoReturn:

@@ -1,14 +1,17 @@
 """The worker of a front end, in a process of its own: engines leak, hang and crash, and acknowledgements must not.
 
-It is begun again when it ends, and killed when it hangs. When it has grown old or large it begins anew by itself
+It is begun again when it ends, and killed when its event loop or its sweeper stands still: both renew its lease. An
+engine that hangs on its thread is not noticed here. When it has grown old or large it begins anew by itself
 (`worker.work`). What it held is in rows, so nothing is lost with it: its successor or any other worker goes on.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
+import signal
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +28,8 @@ _LONGEST_PAUSE_S = 30.0
 _WELL_S = 60.0
 """A process that has lived so long is begun again at once."""
 _STDERR = 2
+_SHOWN = 200
+"""Bytes of a line that is not understood that the log shows."""
 
 
 class WorkerProcess:
@@ -73,8 +78,7 @@ class WorkerProcess:
     def halt(self) -> None:
         """Let it take up nothing more and end."""
         self._stopping.set()
-        if self._process is not None and self._process.returncode is None:
-            self._process.terminate()
+        self._send(signal.SIGTERM)
 
     async def stop(self) -> None:
         """Wait for its end; one that does not come to it is killed."""
@@ -82,9 +86,9 @@ class WorkerProcess:
         if self._keeping is None:
             return
         done, _ = await asyncio.wait((self._keeping,), timeout=2 * self._times.drain)
-        if not done and self._process is not None:
+        if not done:
             log.warning("the worker process does not end: killed")
-            self._process.kill()
+            self._send(signal.SIGKILL)
         await asyncio.gather(self._keeping, return_exceptions=True)
 
     async def healthy(self) -> bool:
@@ -96,17 +100,32 @@ class WorkerProcess:
             raise
         alive = self._owner in living
         self._missed = 0 if alive or not self._owner else self._missed + 1
-        if self._missed * self._times.health > self._times.hang and self._process is not None:
+        if self._missed * self._times.health > self._times.hang:
             log.error("the worker process has come to a stand: killed")
             self._missed = 0
-            self._process.kill()
+            self._send(signal.SIGKILL)
         return alive
+
+    def _send(self, number: signal.Signals) -> None:
+        """Signal the process that runs now; nothing happens if none does."""
+        if self._process is not None and self._process.returncode is None:
+            # It may have ended without the event loop having heard of it.
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(number)
 
     async def _keep(self) -> None:
         pause = _FIRST_PAUSE_S
         while not self._stopping.is_set():
             began = time.monotonic()
-            status = await self._run()
+            try:
+                status = await self._run()
+            except Exception:
+                # Whatever it is: without this task no worker would ever run again.
+                log.exception("the worker process cannot be heard or started: killed if it runs")
+                status = -1
+                self._send(signal.SIGKILL)
+                if self._process is not None:
+                    await self._process.wait()
             self._owner, self._missed = "", 0
             if self._stopping.is_set():
                 return
@@ -118,7 +137,8 @@ class WorkerProcess:
                 pause = _FIRST_PAUSE_S
             why = self._failure or f"status {status}"
             log.error("the worker process ended (%s): begun again in %g s", why, pause)
-            await asyncio.sleep(pause)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
     async def _run(self) -> int:
@@ -140,13 +160,17 @@ class WorkerProcess:
         self._core.metrics.count("docferry_worker_starts_total")
         self._failure = None
         if self._stopping.is_set():
-            self._process.terminate()
+            self._send(signal.SIGTERM)
         reader, writer = await asyncio.open_connection(sock=ours)
         try:
-            while line := await reader.readline():
-                self._hear(json.loads(line))
+            # What does not end in a newline is what it said when it died.
+            while (line := await reader.readline()).endswith(b"\n"):
+                try:
+                    self._hear(json.loads(line))
+                except Exception:
+                    log.exception("the worker process said what is not understood: %r", line[:_SHOWN])
         except ConnectionError:
-            pass  # it died in the middle of a line
+            pass  # it died with something of ours unread
         finally:
             writer.close()
         return await self._process.wait()

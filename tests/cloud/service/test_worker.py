@@ -1,12 +1,16 @@
 """A worker without a front end: what is in the database gets done, and an old or large process begins anew."""
 
 import asyncio
+import os
+import signal
 import threading
 
 import pytest
 
 from docferry.errors import EngineError
+from docferry_cloud import worker
 from docferry_cloud.core import make_core
+from docferry_cloud.parent_link import ParentLink
 from docferry_cloud.rows import Caller, Submission
 from docferry_cloud.schema import State
 from docferry_cloud.settings import CloudSettings
@@ -84,6 +88,43 @@ async def test_a_worker_that_has_read_its_fill_begins_anew(settings, core, take,
     async with asyncio.timeout(30):
         assert await work(settings(recycle_documents=1), engine_factory=echo_engine, times=quick_times)
     assert core.store.get("local", analysis_id=analysis_id).state is State.SUCCEEDED
+
+
+async def test_its_lease_holds_before_it_takes_up_anything(settings, core, echo_engine, quick_times, monkeypatch):
+    start, living = worker.Workflows.start, []
+
+    def started(workflows):
+        living.append(core.work.living())
+        start(workflows)
+
+    monkeypatch.setattr(worker.Workflows, "start", started)
+    async with asyncio.timeout(30):
+        await work(settings(recycle_mb=1), engine_factory=echo_engine, times=quick_times)
+    assert [len(each) for each in living] == [1]
+
+
+class Signalled(ParentLink):
+    """The operator's signal comes just as the process gives back its work to begin anew."""
+
+    def recycling(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+async def test_a_signal_while_it_gives_back_its_work_ends_it_for_good(settings, core, echo_engine, quick_times):
+    async with asyncio.timeout(30):
+        anew = await work(settings(recycle_mb=1), engine_factory=echo_engine, times=quick_times, parent=Signalled())
+    assert not anew
+    assert not core.work.living()
+
+
+async def test_a_worker_that_cannot_tell_its_size_ends_with_that_error(settings, echo_engine, quick_times, monkeypatch):
+    def unknown():
+        raise OSError("no /proc here")
+
+    monkeypatch.setattr(worker, "resident_mb", unknown)
+    async with asyncio.timeout(30):
+        with pytest.raises(OSError, match="no /proc here"):
+            await work(settings(recycle_mb=1), engine_factory=echo_engine, times=quick_times)
 
 
 def test_the_memory_of_this_process_is_known():
