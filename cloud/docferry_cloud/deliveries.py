@@ -88,9 +88,11 @@ class Deliveries:
             return [Due(*row) for row in connection.execute(query.distinct())]
 
     def next_wait(self) -> float | None:
-        """Seconds until the next delivery is due, not below 0; None if none waits."""
+        """Seconds until a delivery can be begun, not below 0; None if none waits. A lease must end first."""
         now = self._clock()
-        due_time = sa.case((_due(now), now), else_=deliveries.c.due_time)
+        due_time = sa.case(
+            (sa.not_(_free(now)), subscriptions.c.lease_until), (_due(now), now), else_=deliveries.c.due_time
+        )
         query = sa.select(sa.func.min(due_time)).join(subscriptions).where(_ENABLED, _ALIVE)
         with self._database.read() as connection:
             due = connection.execute(query).scalar_one()

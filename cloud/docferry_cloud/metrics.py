@@ -36,8 +36,8 @@ TABLE: tuple[Metric, ...] = (
     Metric(
         "docferry_delivery_attempts_total",
         "counter",
-        "Attempts at webhooks: `gone` is 410, `gave_up` the last of all; both disable the webhook",
-        {"outcome": ("received", "failed", "gone", "gave_up")},
+        "Attempts: `gone` is a webhook's 410, `gave_up` the last of all, `unsubscribed` a browser that wants no more",
+        {"outcome": ("received", "failed", "gone", "gave_up", "unsubscribed")},
     ),
     Metric(
         "docferry_cache_lookups_total",

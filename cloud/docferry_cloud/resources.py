@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from google.protobuf.timestamp_pb2 import Timestamp
 from google.rpc import status_pb2
@@ -16,6 +18,7 @@ from docferry_cloud.event_log import EventRow
 from docferry_cloud.rows import AnalysisRow, PartRow, VersionRow, WantRow
 from docferry_cloud.schema import EventType, State, WantState
 
+Row = TypeVar("Row")
 _PAGE_SIZE = 20
 _PAGE_MAXIMUM = 100
 
@@ -115,6 +118,19 @@ def page_size(asked: int) -> int:
 def page_token(row_time: int, row_id: str, name: str = "") -> str:
     """The token for the page after this row, of the list of that name."""
     return base64.urlsafe_b64encode(f"2:{name}:{row_time}:{row_id}".encode()).decode()
+
+
+def cut(
+    rows: Sequence[Row], size: int, place: Callable[[Row], tuple[int, str]], name: str = ""
+) -> tuple[Sequence[Row], str]:
+    """A page of `size` from rows of which one more was asked for, and the token of the next; empty if this is the last.
+
+    Args:
+        place: Where a row stands in the list.
+        name: Of the list.
+    """
+    shown = rows[:size]
+    return shown, page_token(*place(shown[-1]), name) if len(rows) > size else ""
 
 
 def after_token(token: str, name: str = "") -> tuple[int, str] | None:

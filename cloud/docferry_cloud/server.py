@@ -180,6 +180,8 @@ class CloudServer:
         await database.run(self._check_open)
         await database.run(self._subscriptions.configure, self._settings.webhooks, self._settings.overlap_s)
         await self._push.open()
+        if self._core.traces is not None:
+            await asyncio.to_thread(self._core.traces.open)
         await self._feed.open()
         await self._set_health(serving=False)
         if self._settings.metrics_port:
@@ -241,6 +243,7 @@ class CloudServer:
             # The engine's load cannot be interrupted, and DBOS must not come up after it was taken down.
             await asyncio.wait((self._up,))
         await end(self._loops)
+        self._push.close()
         await self._trail.close()
         await self._worker.stop()
         if self._page is not None:

@@ -143,13 +143,8 @@ class AnalysisServicer(Servicer, analysis_grpc.AnalysisServiceServicer):
         rows = await self._service.page(
             tenant, wanted, size + 1, resources.after_token(request.page_token, wanted.name)
         )
-        more = ""
-        if len(rows) > size:
-            last = rows[size - 1]
-            more = resources.page_token(place(last, wanted), last.analysis_id, wanted.name)
-        return pb.AnalysisServiceListResponse(
-            analyses=[resources.analysis(row) for row in rows[:size]], next_page_token=more
-        )
+        shown, more = resources.cut(rows, size, lambda row: (place(row, wanted), row.analysis_id), wanted.name)
+        return pb.AnalysisServiceListResponse(analyses=[resources.analysis(row) for row in shown], next_page_token=more)
 
     @streamed
     async def Watch(

@@ -47,11 +47,9 @@ class SubscriptionServicer(Servicer, subscription_grpc.SubscriptionServiceServic
         """Give a page of subscriptions."""
         tenant, size = caller.tenant, resources.page_size(request.page_size)
         rows = await self._service.subscriptions_page(tenant, size + 1, resources.after_token(request.page_token))
-        more = ""
-        if len(rows) > size:
-            more = resources.page_token(rows[size - 1].create_time, rows[size - 1].subscription_id)
+        shown, more = resources.cut(rows, size, lambda row: (row.create_time, row.subscription_id))
         return pb.SubscriptionServiceListResponse(
-            subscriptions=[_subscription(row) for row in rows[:size]], next_page_token=more
+            subscriptions=[_subscription(row) for row in shown], next_page_token=more
         )
 
     @answered
@@ -85,11 +83,9 @@ class SubscriptionServicer(Servicer, subscription_grpc.SubscriptionServiceServic
         rows = await self._service.deliveries_page(
             tenant, request.subscription_id, size + 1, after, dead=request.dead_only
         )
-        more = ""
-        if len(rows) > size:
-            more = resources.page_token(rows[size - 1].sequence, rows[size - 1].subscription_id, _DELIVERIES)
+        shown, more = resources.cut(rows, size, lambda row: (row.sequence, row.subscription_id), _DELIVERIES)
         return pb.SubscriptionServiceListDeliveriesResponse(
-            deliveries=[_delivery(row) for row in rows[:size]], next_page_token=more
+            deliveries=[_delivery(row) for row in shown], next_page_token=more
         )
 
     @answered

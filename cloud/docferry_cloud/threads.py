@@ -25,6 +25,10 @@ class Threads:
         context = contextvars.copy_context()
         return await loop.run_in_executor(self._executor, lambda: context.run(function, *args, **kwargs))
 
+    def abandon(self) -> None:
+        """Drop what is queued, and wait for nothing."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
     def close(self) -> None:
         """Wait for what runs, drop what is queued, end the threads."""
         self._executor.shutdown(wait=True, cancel_futures=True)

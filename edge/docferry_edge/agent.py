@@ -252,7 +252,8 @@ class Agent:
 
     def _read(self, entry: Entry) -> None:
         document_id = entry.document_id
-        self._tell({"type": "document", "document_id": document_id, "file": entry.file_name})
+        head = {"type": "document", "document_id": document_id, "file": entry.file_name}
+        self._tell({**head, "captured_at": entry.captured_at})
         attempt = self._outbox.begin_reading(document_id)
         if attempt > READ_ATTEMPTS:
             # Not read here: the cloud must see it, whatever it is that stops the reader.

@@ -259,9 +259,15 @@ class AsyncClient:
         response = await self._call("Cancel", request.SerializeToString(), analysis_service_pb2.CancelResponse)
         return response.analysis
 
-    async def claim(self, analysis_id: str) -> str:
-        """A one-time link by which whoever opens it first sees this analysis; empty where nobody knows its address."""
+    async def claim(self, analysis_id: str, *, open_within_s: float | None = None) -> str:
+        """A one-time link by which whoever opens it first sees this analysis; empty where nobody knows its address.
+
+        Args:
+            open_within_s: Seconds for which it can be opened, at most 7 days; a day by default.
+        """
         request = claim_service_pb2.ClaimServiceCreateRequest(analysis_id=analysis_id)
+        if open_within_s is not None:
+            request.open_within.FromMilliseconds(round(open_within_s * 1000))
         answer = claim_service_pb2.ClaimServiceCreateResponse
         return (await self._call("Create", request.SerializeToString(), answer, service=_CLAIMS)).link
 

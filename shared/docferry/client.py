@@ -117,9 +117,9 @@ class Client:
         """See `AsyncClient.cancel`."""
         return self._run(self._client.cancel(analysis_id))
 
-    def claim(self, analysis_id: str) -> str:
+    def claim(self, analysis_id: str, *, open_within_s: float | None = None) -> str:
         """See `AsyncClient.claim`."""
-        return self._run(self._client.claim(analysis_id))
+        return self._run(self._client.claim(analysis_id, open_within_s=open_within_s))
 
     def correct(
         self, analysis_id: str, version: int, lines: Sequence[analysis_service_pb2.LineCorrection]

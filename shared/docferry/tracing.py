@@ -87,7 +87,7 @@ class Traces:
 
     Args:
         provider: Makes an `opentelemetry.sdk.trace.TracerProvider` that takes its ids from what it is given; called
-            for the first span, as it starts a thread.
+            by `open` or for the first span, as it starts a thread.
     """
 
     def __init__(self, provider: Callable[[GivenIds], Any]) -> None:
@@ -95,6 +95,17 @@ class Traces:
         self._ids = GivenIds()
         self._guard = threading.Lock()
         self._provider: Any = None
+
+    def open(self) -> None:
+        """Have all that a span needs at hand: imports and a thread, which would hold an event loop up."""
+        try:
+            self._open()
+        except Exception:
+            log.warning("spans may be lost", exc_info=True)
+
+    def _open(self) -> None:
+        with self._guard:
+            self._provider = self._provider or self._make(self._ids)
 
     def tell(self, span: Span) -> None:
         """Send a span. One that cannot be sent is lost and logged: a trace must never cost a document."""
@@ -115,8 +126,7 @@ class Traces:
             flags = trace.TraceFlags(trace.TraceFlags.SAMPLED)
             came_from = trace.SpanContext(number, int(span.parent, 16), is_remote=True, trace_flags=flags)
             parent = trace.set_span_in_context(trace.NonRecordingSpan(came_from))
-        with self._guard:
-            self._provider = self._provider or self._make(self._ids)
+        self._open()
         self._ids.give(number, int(span_id(span.step, span.key), 16))
         made = self._provider.get_tracer("docferry").start_span(
             span.step, context=parent, attributes=dict(span.attributes), start_time=span.start_ns

@@ -39,7 +39,8 @@ class Kiosk:
 
     async def read(self, document_id, texts):
         """What the agent tells while it reads a page, up to its answer."""
-        self.tell("document", document_id=document_id, file="receipt.jpg")
+        captured_at = self.outbox.get(document_id).captured_at
+        self.tell("document", document_id=document_id, file="receipt.jpg", captured_at=captured_at)
         unit = [1, 0, 0, 0, 1, 0, 0, 0, 1]
         self.tell("page", width=800, height=1200, to_frame=unit, hint="Too small: please move closer.", page=0)
         self.tell("layout", regions=[{"type": "table", "box": [0.1, 0.1, 0.9, 0.6], "score": 0.9}], page=0)
@@ -185,6 +186,30 @@ async def test_nothing_stays_on_the_screen_once_the_guest_has_gone(open_page, ki
     assert "secret" not in await other.page.content()
 
 
+async def test_whoever_walks_away_while_a_page_is_read_leaves_nothing(open_page, kiosk, tmp_path):
+    watched = await open_page("kiosk")
+    page = watched.page
+    await page.clock.install()
+    await watched.goto(kiosk.url)
+    await page.set_input_files("#file", picture_file(tmp_path))
+    await expect(page.locator("#photo")).to_be_visible()
+    (entry,) = kiosk.outbox.in_state("captured")
+    await kiosk.read(entry.document_id, ["Corner Shop", "secret"])
+    await expect(page.locator("#lines")).to_contain_text("secret")
+    await page.clock.fast_forward(61_000)
+    await expect(page.locator("#lines")).to_contain_text("secret")
+    await page.clock.fast_forward(240_000)
+    await expect(page.locator("#lines li")).to_have_count(0)
+    # It is read on; a newer guest's document shows that what was told before has come and gone.
+    kiosk.tell("line", id="r1.l2", text="secret", polygon=_quad(2), score=0.9, page=0)
+    await page.set_input_files("#file", picture_file(tmp_path))
+    await expect(page.locator("#photo")).to_be_visible()
+    (_, newer) = kiosk.outbox.in_state("captured")
+    await kiosk.read(newer.document_id, ["Other Shop"])
+    await expect(page.locator("#lines li")).to_have_text(["Other Shop"])
+    assert "secret" not in await page.content()
+
+
 async def test_nothing_that_a_document_holds_is_run_on_the_kiosk(open_page, kiosk, tmp_path):
     watched = await open_page("kiosk")
     page = watched.page
@@ -249,7 +274,8 @@ async def agent(tmp_path):
         await process.wait()
 
 
-async def test_the_real_agent_reads_with_the_network_cut(open_page, agent, tmp_path):
+# The agent first, so that the page is closed before it: a page complains when its server goes.
+async def test_the_real_agent_reads_with_the_network_cut(agent, open_page, tmp_path):
     watched = await open_page("kiosk")
     page = watched.page
     await watched.goto(await agent(NOWHERE))

@@ -19,12 +19,14 @@ import httpx
 from docferry.errors import DocferryError, Unavailable
 from docferry_cloud import webhook_format
 from docferry_cloud.sinks.port import ATTEMPT_S
+from docferry_cloud.threads import Threads
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _UNICAST = ipaddress.IPv6Network("2000::/3")
 _DOCUMENTATION = ipaddress.IPv6Network("3fff::/20")
 _CONNECT_S = 5.0
 _MAX_ADDRESSES = 4
+_NAME_THREADS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +49,20 @@ class Poster:
     Args:
         client: See `client`.
         allow_private: Let posts go to private and loopback addresses.
+        names: Threads that look names up: a resolver that hangs holds up nobody else's threads. Close them.
         timeout_s: The longest post, from the look-up of the name to the answer's head.
     """
 
-    def __init__(self, client: httpx.AsyncClient, *, allow_private: bool, timeout_s: float = ATTEMPT_S) -> None:
+    def __init__(
+        self,
+        client: httpx.AsyncClient,
+        *,
+        allow_private: bool,
+        names: Threads | None = None,
+        timeout_s: float = ATTEMPT_S,
+    ) -> None:
         self._client = client
+        self._names = names or name_threads()
         self._allow_private = allow_private
         self._timeout_s = timeout_s
 
@@ -96,7 +107,7 @@ class Poster:
 
     async def _addresses(self, url: httpx.URL) -> list[str]:
         port = url.port or (443 if url.scheme == "https" else 80)
-        found = await asyncio.get_running_loop().getaddrinfo(url.host, port, type=socket.SOCK_STREAM)
+        found = await self._names.run(socket.getaddrinfo, url.host, port, type=socket.SOCK_STREAM)
         addresses = (str(sockaddr[0]).partition("%")[0] for *_, sockaddr in found)
         usable = [each for each in dict.fromkeys(addresses) if self._allow_private or is_public(each)]
         if not usable:
@@ -104,6 +115,11 @@ class Poster:
                 f"{url.host} resolves to no public address", remedy="set webhooks.allow_private to reach private ones"
             )
         return usable[:_MAX_ADDRESSES]
+
+
+def name_threads() -> Threads:
+    """Threads for looking names up."""
+    return Threads(_NAME_THREADS, "docferry-names")
 
 
 def client() -> httpx.AsyncClient:

@@ -28,7 +28,8 @@ from docferry_cloud.watch import EventFeed
 log = logging.getLogger(__name__)
 
 # A turn and the attempt it ends with fit into the lease, so that two processes never post to one subscriber at once.
-_TURN_S = 30.0
+# The longest attempt is two posts: a push service that finds a message too large is sent a thinner one.
+_TURN_S = 20.0
 _LEASE_S = 60.0
 _AT_ONCE = 64
 # Of one tenant: subscribers that hang hold up their own tenant's, nobody else's.
@@ -78,13 +79,15 @@ class DeliveryLoop:
         self._luck = luck
         self._gate = asyncio.Semaphore(_AT_ONCE)
         self._gates: dict[str, _Gate] = {}
+        self._turned = asyncio.Event()
 
     async def run(self) -> None:
         """Deliver what is due, until cancelled. What is being posted at that moment is posted again later."""
         active: dict[str, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as group:
             seen, tidy_at = 0, 0.0
-            while True:
+            while not self._feed.closing:
+                self._turned.clear()
                 if time.monotonic() >= tidy_at:
                     await self._database.run(self._deliveries.tidy)
                     tidy_at = time.monotonic() + _TIDY_S
@@ -92,8 +95,22 @@ class DeliveryLoop:
                     name = due.subscription_id
                     if name not in active:
                         active[name] = group.create_task(self._serve(due))
-                        active[name].add_done_callback(functools.partial(_forget, active, name))
-                seen = await self._feed.wait_beyond(seen, await self._pause())
+                        active[name].add_done_callback(functools.partial(self._forget, active, name))
+                seen = await self._wait(seen, await self._pause())
+            # The service stops: nothing is begun any more, and what is being posted is cancelled with us.
+            await asyncio.Event().wait()
+
+    async def _wait(self, seen: int, timeout_s: float) -> int:
+        """Wait for an event beyond `seen` or for the end of somebody's turn; gives the log's end."""
+        grown = asyncio.create_task(self._feed.wait_beyond(seen, timeout_s))
+        turned = asyncio.create_task(self._turned.wait())
+        try:
+            await asyncio.wait((grown, turned), return_when=asyncio.FIRST_COMPLETED)
+            return grown.result() if grown.done() else seen
+        finally:
+            for task in (grown, turned):
+                task.cancel()
+            await asyncio.gather(grown, turned, return_exceptions=True)
 
     async def _serve(self, due: Due) -> None:
         async with self._tenant_room(due.tenant), self._gate:
@@ -164,7 +181,7 @@ class DeliveryLoop:
         attempts = delivery.attempts + 1
         wait = webhook_format.next_wait(attempts, self._schedule, outcome.retry_after, self._luck())
         if outcome.verdict is Verdict.GONE:
-            self._observed.count("gone")
+            self._observed.count("unsubscribed" if delivery.kind is SinkKind.WEB_PUSH else "gone")
             await self._database.run(rows.gone, delivery, outcome.failure)
         elif outcome.verdict is Verdict.REFUSED:
             self._observed.count("gave_up")
@@ -179,9 +196,9 @@ class DeliveryLoop:
 
     async def _pause(self) -> float:
         wait = await self._database.run(self._deliveries.next_wait)
-        # At least a little: what is due at a subscriber that is being posted to cannot be begun here.
+        # At least a little: another process may have been faster.
         return _IDLE_S if wait is None else min(_IDLE_S, max(0.05, wait))
 
-
-def _forget(active: dict[str, asyncio.Task[None]], name: str, _task: asyncio.Task[None]) -> None:
-    active.pop(name, None)
+    def _forget(self, active: dict[str, asyncio.Task[None]], name: str, _task: asyncio.Task[None]) -> None:
+        active.pop(name, None)
+        self._turned.set()

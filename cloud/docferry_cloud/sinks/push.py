@@ -38,6 +38,7 @@ class Push:
         self._schedule = schedule
         self._observed = observed
         self._vapid: Vapid | None = None
+        self._names = guard.name_threads()
 
     async def open(self) -> None:
         """Have the key of Web Push at hand.
@@ -66,7 +67,7 @@ class Push:
     async def run(self) -> None:
         """Deliver until cancelled."""
         async with guard.client() as client:
-            poster = guard.Poster(client, allow_private=self._settings.allow_private)
+            poster = guard.Poster(client, allow_private=self._settings.allow_private, names=self._names)
             await DeliveryLoop(
                 database=self._database,
                 deliveries=self._deliveries,
@@ -76,6 +77,10 @@ class Push:
                 public_url=self._settings.public_url,
                 schedule=self._schedule,
             ).run()
+
+    def close(self) -> None:
+        """End the threads that look names up; one that hangs in the resolver ends with its look-up."""
+        self._names.abandon()
 
     def _sinks(self, poster: guard.Poster) -> Mapping[SinkKind, Sink]:
         sinks: dict[SinkKind, Sink] = {SinkKind.WEBHOOK: WebhookSink(poster)}

@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import sqlite3
+import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from docferry.async_client import AsyncClient
-from docferry.document import Document
+from docferry.document import Document, Line
 from docferry.errors import DocferryError, InputError, NotFound, Outdated, Unavailable
 from docferry.v1 import analysis_pb2, analysis_service_pb2
 from docferry.wire import document_from_proto
@@ -30,10 +32,17 @@ MAX_CORRECTIONS = 200
 """Corrections that wait for the cloud; beyond this no more are taken."""
 LONGEST_TEXT = 2000
 _CORRECTIONS = "kiosk.corrections"
+_SET_ASIDE = "kiosk.corrections.aside"
+"""Corrections that a fault of ours kept from being sent: on disk, not tried again by themselves."""
+_LONGEST_PAUSE_S = 30.0
 _MOST_LINES = 400
 _DOUBTFUL = 0.9
 """A line below this is offered to be put right: a hint for eyes, nothing is decided by it."""
 _SENT = frozenset({State.SUBMITTED, State.DELIVERED})
+LINK_OPEN_S = 600.0
+"""How long the link on the screen can be opened: whoever takes it along does so standing there."""
+_HANDED_IN = ("kiosk|", "camera|")
+"""Sources of what was handed in at the kiosk: only that may be taken along by whoever stands there."""
 
 
 class Guest:
@@ -58,24 +67,49 @@ class Guest:
         self._show = tell
         self._captured = captured
         self._pause_s = pause_s
+        self._seen = threading.Lock()
+        self._wishes = threading.Lock()
         self._current = ""
+        self._muted = True
+        # What was captured before a restart belongs to nobody who can be known to stand here.
+        self._left_at = time.time()
 
     def on_captured(self, captured: Callable[[], None]) -> None:
         """Whom to wake from now on."""
         self._captured = captured
 
     def tell(self, event: Event) -> None:
-        """An event from the agent, from any thread: it goes on to the page, and a new document is followed."""
-        if event["type"] == "document":
-            self._current = str(event["document_id"])
-        self._show(event)
+        """An event from the agent, from any thread: it goes on to the page, and a new document is followed.
+
+        A document that was captured before its guest left is read all the same, but nothing of it is shown.
+        """
+        with self._seen:
+            kind = event["type"]
+            if kind == "document":
+                self._begin(event)
+            # The events of a reading carry no id; they are those of the document that was told last.
+            if kind == "camera" or not (self._muted or event.get("document_id", self._current) != self._current):
+                self._show(event)
 
     def leave(self) -> None:
         """The guest has gone: nothing of their document is shown to the next one."""
-        self._current = ""
+        with self._seen:
+            self._current = ""
+            self._muted = True
+            self._left_at = time.time()
 
-    async def take(self, name: str, data: bytes) -> str:
+    def _begin(self, event: Event) -> None:
+        # A clock that was set back must not keep the page dark until it has caught up.
+        self._left_at = min(self._left_at, time.time())
+        self._muted = float(event["captured_at"]) <= self._left_at
+        if not self._muted:
+            self._current = str(event["document_id"])
+
+    async def take(self, name: str, data: bytes, captured_at: float | None = None) -> str:
         """Take a photo in; on return it is safe in the outbox. Gives the document's id.
+
+        Args:
+            captured_at: Unix time at which the guest handed it in, before its bytes came; now by default.
 
         Raises:
             StorageFull: There is no room for it.
@@ -86,7 +120,7 @@ class Guest:
             source=f"kiosk|{uuid.uuid4()}",
             file_name=shown,
             data=data,
-            captured_at=time.time(),
+            captured_at=time.time() if captured_at is None else captured_at,
         )
         if entry is None:
             raise InputError("this photo was taken already", remedy="take another one")
@@ -114,8 +148,12 @@ class Guest:
         self._show({"type": "corrected", "document_id": document_id, "page": page, "id": line_id, "text": text})
 
     async def run(self) -> None:
-        """Follow the guest's document, and send what was put right, until cancelled."""
+        """Follow the guest's document, and send what was put right, until cancelled.
+
+        No fault here ends it: the agent beside it matters more than its page.
+        """
         shown: dict[str, Any] = {}
+        pause_s = self._pause_s
         while True:
             current = self._current
             if shown.get("document_id") != current:
@@ -124,12 +162,16 @@ class Guest:
                 if current:
                     await self._follow(current, shown)
                 await self._send_corrections()
+                pause_s = self._pause_s
             except Unavailable:
                 # Without a network the page shows what is known here; the next look is the next try.
-                pass
+                pause_s = self._pause_s
             except DocferryError as error:
                 _log.warning("the kiosk's page: %s", error)
-            await asyncio.sleep(self._pause_s)
+            except Exception:  # noqa: BLE001 - a fault of the page must not stop the agent
+                pause_s = min(2 * pause_s, max(_LONGEST_PAUSE_S, self._pause_s))
+                _log.exception("the kiosk's page: a fault; the next look is in %.1f s", pause_s)
+            await asyncio.sleep(pause_s)
 
     async def _follow(self, document_id: str, shown: dict[str, Any]) -> None:
         """Show what is new about a document; `shown` is what its page has been told."""
@@ -146,7 +188,8 @@ class Guest:
         if entry.state is State.SETTLED and shown["answer"] == 1:
             shown["answer"] = 2
             await self._show_answer(document_id)
-        if entry.analysis_id and "link" not in shown and entry.state not in FINAL - {State.SETTLED}:
+        own = entry.source.startswith(_HANDED_IN)
+        if own and entry.analysis_id and "link" not in shown and entry.state not in FINAL - {State.SETTLED}:
             await self._show_link(entry, shown)
 
     async def _show_answer(self, document_id: str) -> None:
@@ -156,7 +199,7 @@ class Guest:
 
     async def _show_link(self, entry: Entry, shown: dict[str, Any]) -> None:
         try:
-            link = await self._client.claim(entry.analysis_id)
+            link = await self._client.claim(entry.analysis_id, open_within_s=LINK_OPEN_S)
         except Unavailable:
             raise
         except DocferryError as error:
@@ -180,51 +223,67 @@ class Guest:
         return None if raw is None else answer_of(document_id, 1, analysis_pb2.Interpretation.FromString(raw))
 
     def _keep(self, wish: dict[str, Any]) -> None:
-        waiting = self._waiting()
-        if len(waiting) >= MAX_CORRECTIONS:
-            raise InputError("too many corrections wait for the network", remedy="try again once it is back")
-        self._outbox.set_mark(_CORRECTIONS, json.dumps([*waiting, wish], ensure_ascii=False))
+        with self._wishes:
+            waiting = self._waiting()
+            if len(waiting) >= MAX_CORRECTIONS:
+                raise InputError("too many corrections wait for the network", remedy="try again once it is back")
+            self._store([*waiting, wish])
 
-    def _waiting(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(self._outbox.mark(_CORRECTIONS) or "[]")
+    def _waiting(self, mark: str = _CORRECTIONS) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self._outbox.mark(mark) or "[]")
         return found
 
+    def _store(self, wishes: list[dict[str, Any]], mark: str = _CORRECTIONS) -> None:
+        self._outbox.set_mark(mark, json.dumps(wishes, ensure_ascii=False))
+
+    def _set_aside(self, wish: dict[str, Any]) -> None:
+        with self._wishes:
+            others = [other for other in self._waiting(_SET_ASIDE) if other != wish]
+            self._store([*others, wish][-MAX_CORRECTIONS:], _SET_ASIDE)
+
     def _done(self, wish: dict[str, Any]) -> None:
-        rest = self._waiting()
-        rest.remove(wish)
-        self._outbox.set_mark(_CORRECTIONS, json.dumps(rest, ensure_ascii=False))
+        with self._wishes:
+            rest = self._waiting()
+            if wish in rest:
+                rest.remove(wish)
+                self._store(rest)
 
     async def _send_corrections(self) -> None:
         for wish in await asyncio.to_thread(self._waiting):
-            document_id = str(wish["document_id"])
+            document_id = str(wish.get("document_id"))
             try:
                 entry = await asyncio.to_thread(self._outbox.get, document_id)
                 if entry.state not in FINAL:
                     continue
                 if entry.state is State.SETTLED:
                     await self._send(entry, wish)
-            except Unavailable:
+                else:
+                    _log.warning("document %s is %s: a correction is dropped", document_id, entry.state)
+            except (Unavailable, sqlite3.Error, OSError):
+                # The network's fault or the disk's, not this correction's.
                 raise
             except DocferryError as error:
                 if error.retryable or isinstance(error, Outdated):
                     continue
                 _log.warning("document %s: a correction cannot be sent: %s", document_id, error)
+            except Exception:  # noqa: BLE001 - a fault over this correction must not keep the others back
+                _log.exception("document %s: a correction is set aside", document_id)
+                await asyncio.to_thread(self._set_aside, wish)
             await asyncio.to_thread(self._done, wish)
 
     async def _send(self, entry: Entry, wish: dict[str, Any]) -> None:
         """Send one correction, for the line that stands there in the newest version."""
         analysis = await self._client.get(entry.analysis_id)
         if not analysis.versions:
-            return
+            raise NotFound("the cloud has read nothing there", remedy="put it right in the console")
         newest = analysis.versions[-1]
-        x, y = wish["place"]
         page = int(wish["page"])
-        answer = answer_of(entry.document_id, 0, newest.interpretation)
-        lines = [line for line in _lines(answer) if line["page"] == page]
-        there = min(lines, key=lambda line: (_middle(line)[0] - x) ** 2 + 9 * (_middle(line)[1] - y) ** 2, default=None)
+        pages = document_from_proto(newest.interpretation.document).pages
+        lines = pages[page].lines if page < len(pages) else ()
+        there = _line_at(lines, *wish["place"])
         if there is None:
             raise NotFound("the line is not in the cloud's answer", remedy="put it right in the console")
-        change = analysis_service_pb2.LineCorrection(page=page, line_id=there["id"], text=str(wish["text"]))
+        change = analysis_service_pb2.LineCorrection(page=page, line_id=there.id, text=str(wish["text"]))
         put_right = await self._client.correct(entry.analysis_id, newest.version, [change])
         version = put_right.versions[-1]
         if entry.document_id == self._current:
@@ -271,6 +330,21 @@ def qr_code(text: str) -> dict[str, Any]:
 def _lines(answer: Event | None) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [] if answer is None else answer["lines"]
     return found
+
+
+def _line_at(lines: Iterable[Line], x: float, y: float) -> Line | None:
+    """The line whose middle is within its own height above or below a place; the nearest where there are several.
+
+    Another reader draws its boxes a little differently. But the correction of a line that it has not found at all must
+    not land on a neighbour.
+    """
+    near: list[tuple[float, Line]] = []
+    for line in lines:
+        across, down = ([point[axis] for point in line.polygon] for axis in (0, 1))
+        away = abs((min(down) + max(down)) / 2 - y)
+        if min(across) <= x <= max(across) and away <= max(down) - min(down):
+            near.append((away, line))
+    return min(near, key=lambda one: one[0])[1] if near else None
 
 
 def _middle(line: dict[str, Any]) -> tuple[float, float]:

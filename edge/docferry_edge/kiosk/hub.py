@@ -104,6 +104,7 @@ class Hub:
         self._lookers: set[Frames] = set()
         self._listeners: set[Events] = set()
         self._story: list[Event] = []
+        self._guest = 0
         self._closed = False
 
     def show(self, pixels: Pixels) -> None:
@@ -114,10 +115,11 @@ class Hub:
     def tell(self, event: Event) -> None:
         """An event, from any thread. One of type `document` begins a new story."""
         if not self._closed:
-            self._loop.call_soon_threadsafe(self._append, event)
+            self._loop.call_soon_threadsafe(self._hear, event, self._guest)
 
     def forget(self) -> None:
         """The guest has gone: nothing of the story is told to who comes next. Call it within the loop."""
+        self._guest += 1
         self._story.clear()
         self._append({"type": "left"})
         self._story.clear()
@@ -160,6 +162,11 @@ class Hub:
         if not self._closed:
             for looker in self._lookers:
                 looker.put(frame)
+
+    def _hear(self, event: Event, guest: int) -> None:
+        # What was on its way here while the guest left is theirs, too.
+        if guest == self._guest or event["type"] == "camera":
+            self._append(event)
 
     def _append(self, event: Event) -> None:
         if self._closed:

@@ -18,6 +18,7 @@ import asyncio
 import contextlib
 import json
 import socket
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from importlib import resources
 from typing import Any
@@ -41,6 +42,8 @@ _BEAT_S = 15.0
 """A comment goes out this often, so that a browser that has gone is noticed."""
 
 _CONNECTIONS = 64
+_BODY_S = 60.0
+"""How long a photo may take to come, from a browser on this very machine: others wait behind it."""
 _MOST_JSON = 64 << 10
 _CORRECTION: dict[str, type] = {"document_id": str, "page": int, "line_id": str, "text": str}
 _OWN_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -133,12 +136,15 @@ def application(hub: Hub, guest: Guest | None = None) -> ASGIApp:
 
 def _guest_routes(hub: Hub, guest: Guest, dropping: asyncio.Semaphore) -> list[Route]:
     async def drop(request: Request) -> Response:
+        # The guest may have left before all of it is here.
+        handed_in = time.time()
         # One at a time: a photo is held in memory.
         async with dropping:
-            data = await _body(request, MAX_PART_BYTES)
+            async with asyncio.timeout(_BODY_S):
+                data = await _body(request, MAX_PART_BYTES)
             if not data:
                 raise InputError("the photo is empty", remedy="take it again")
-            document_id = await guest.take(request.query_params.get("name", ""), data)
+            document_id = await guest.take(request.query_params.get("name", ""), data, handed_in)
         return JSONResponse({"document_id": document_id})
 
     async def correct(request: Request) -> Response:
@@ -182,6 +188,8 @@ def _told(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request
             return JSONResponse({"error": error.as_dict()}, 404)
         except InputError as error:
             return JSONResponse({"error": error.as_dict()}, 400)
+        except TimeoutError:
+            return PlainTextResponse("the photo did not come in time", 408)
         except StorageFull as error:
             return JSONResponse({"error": error.as_dict()}, 507)
 

@@ -177,3 +177,10 @@ async def test_a_closed_blocking_client_says_so(service):
     await asyncio.to_thread(client.close)
     with pytest.raises(RuntimeError, match="closed"):
         client.get("x")
+
+
+async def test_a_link_is_open_for_as_long_as_was_asked(client, picture):
+    taken = await client.submit_file(picture())
+    with pytest.raises(InputError, match="would be open for 864000 s"):
+        await client.claim(taken.analysis_id, open_within_s=864_000.0)
+    await client.claim(taken.analysis_id, open_within_s=600.0)

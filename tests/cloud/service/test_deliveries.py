@@ -58,6 +58,18 @@ def test_an_event_that_is_never_taken_is_buried_alone_where_others_are_taken(wor
     assert rows.next_delivery(name) is not None
 
 
+def test_what_is_due_at_a_subscriber_that_is_being_served_waits_for_the_end_of_its_lease(world, rows, subscribe):
+    name = subscribe()
+    world.take()
+    assert rows.next_wait() == 0
+    assert rows.lease(name, 60)
+    assert rows.next_wait() == 60
+    world.now += 20_000_000
+    assert rows.next_wait() == 40
+    rows.free(name)
+    assert rows.next_wait() == 0
+
+
 def test_a_subscriber_that_takes_nothing_is_switched_off_and_nothing_is_lost(world, rows, subscribe):
     name = subscribe()
     for _ in range(3):

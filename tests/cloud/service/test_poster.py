@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+import threading
 
 import httpx
 import pytest
@@ -110,16 +111,15 @@ async def test_the_certificate_is_checked_for_the_name_though_the_address_is_dia
 
 
 async def test_a_name_is_looked_up_once_and_the_checked_address_is_dialled(receiver, monkeypatch):
-    loop = asyncio.get_running_loop()
     asked = []
 
-    async def rebinding(host, port, **_):
+    def rebinding(host, port, **_):
         asked.append(host)
         # The first answer is public and the second is not: a second look-up would lead into this machine.
         address = "203.0.113.1" if len(asked) == 1 else "127.0.0.1"
         return [(0, 0, 0, "", (address, port))]
 
-    monkeypatch.setattr(loop, "getaddrinfo", rebinding)
+    monkeypatch.setattr(guard.socket, "getaddrinfo", rebinding)
     monkeypatch.setattr(guard, "is_public", lambda address: address == "203.0.113.1")
     port = receiver.url.split(":")[2].split("/")[0]
     attempt = await _post(f"http://rebinding.example:{port}/", allow_private=False, timeout_s=0.3)
@@ -129,11 +129,11 @@ async def test_a_name_is_looked_up_once_and_the_checked_address_is_dialled(recei
 
 
 async def test_of_several_addresses_the_next_is_dialled_when_one_is_silent(receiver, monkeypatch):
-    async def two(host, port, **_):
+    def two(host, port, **_):
         return [(0, 0, 0, "", (address, port)) for address in ("127.0.0.2", "127.0.0.1")]
 
     port = receiver.url.split(":")[2].split("/")[0]
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", two)
+    monkeypatch.setattr(guard.socket, "getaddrinfo", two)
     assert (await _post(f"http://two.example:{port}/hook")).received
 
 
@@ -160,3 +160,19 @@ async def test_no_connection_is_used_for_a_second_post(receiver):
         assert (await poster.post(url, b"{}", {})).received
         assert (await poster.post(url, b"{}", {})).received
     assert len(set(peers)) == 2
+
+
+async def test_names_are_looked_up_on_threads_of_their_own(monkeypatch):
+    looked_up = []
+
+    def resolve(host, *_args, **_options):
+        looked_up.append((host, threading.current_thread().name))
+        raise OSError("no such name")
+
+    monkeypatch.setattr(guard.socket, "getaddrinfo", resolve)
+    async with guard.client() as client:
+        answer = await guard.Poster(client, allow_private=True).post("http://hook.example/", b"{}", {})
+    assert answer.failure == "no such name"
+    ((host, thread),) = looked_up
+    assert host == "hook.example"
+    assert thread.startswith("docferry-names")

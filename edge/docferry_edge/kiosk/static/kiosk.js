@@ -37,9 +37,11 @@ const FIELDS_ZH = {
 };
 const STEP = { packed: 1, sent: 2, settled: 3, improved: 4 };
 const IDLE_MS = 60_000;
+const READING_MS = 300_000;
 const MOST_DOUBTS = 2;
 const MOST_FIELDS = 4;
 const MOST_LINES = 12;
+const OF_A_READING = new Set(["page", "layout", "lines", "line", "read"]);
 
 const at = (id) => document.getElementById(id);
 const blank = () => ({ state: "waiting", detail: "", hint: "", said: "", id: "", frame: null, table: false, answer: null, link: null });
@@ -177,6 +179,7 @@ async function take(file) {
     const { document_id: id } = await post(`/drop?name=${encodeURIComponent(file.name)}`, file, "application/octet-stream");
     // The event that tells of it may have come first.
     if (!now.id) now.id = id;
+    rest();
   } catch (error) {
     clear();
     now.said = error.message === "507" ? "full" : "unusable";
@@ -190,10 +193,10 @@ async function leave() {
   await post("/leave", "", "application/json").catch(() => {});
 }
 
-// Whoever has walked away leaves nothing behind; while a page is read nobody is sent away.
+// Whoever has walked away leaves nothing behind; while a page is read they have longer to wait.
 function rest() {
   clearTimeout(idle);
-  if (now.id && now.state !== "reading") idle = setTimeout(leave, IDLE_MS);
+  if (now.id) idle = setTimeout(leave, now.state === "reading" ? READING_MS : IDLE_MS);
 }
 
 const HEARD = {
@@ -210,6 +213,7 @@ const HEARD = {
     Object.assign(now, { ...blank(), id: event.document_id, state: "reading" });
     at("boxes").replaceChildren();
     at("lines").replaceChildren();
+    rest();
   },
   page(event) {
     if (event.page > 0) return;
@@ -275,6 +279,8 @@ function listen() {
   const source = new EventSource("/events");
   source.onmessage = (message) => {
     const event = JSON.parse(message.data);
+    // What is still on its way when the guest has left is not shown any more.
+    if (OF_A_READING.has(event.type) && !now.id) return;
     if (Object.hasOwn(HEARD, event.type)) HEARD[event.type](event);
     say();
   };
