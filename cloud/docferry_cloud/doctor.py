@@ -16,6 +16,7 @@ from docferry_cloud import migrate
 from docferry_cloud.access.keys import Keys
 from docferry_cloud.blobs import open_blobs
 from docferry_cloud.database import Database, wall_clock
+from docferry_cloud.meaning import embeddings
 from docferry_cloud.settings import CloudSettings
 from docferry_cloud.vlm import doctor as full_model
 
@@ -37,6 +38,7 @@ def examine(settings: CloudSettings, store: ModelStore) -> Iterator[Finding]:
         ("blobs", lambda: _blobs(settings)),
         ("models", lambda: _models(store, settings)),
         (full_model.NAME, lambda: full_model.look(settings.vlm)),
+        (embeddings.NAME, embeddings.look),
         ("OpenCV", doctor.opencv),
         ("TLS", lambda: _tls(settings)),
         ("access", lambda: _access(database, settings)),

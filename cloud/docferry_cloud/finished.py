@@ -20,6 +20,7 @@ from docferry_cloud.exporting.export import File, export, shows_pages
 from docferry_cloud.exporting.pictures import page_picture
 from docferry_cloud.interpreter import page_inputs
 from docferry_cloud.meaning import MAX_QUESTION, Found, answer, filled
+from docferry_cloud.meaning.embeddings import installed
 from docferry_cloud.rows import AnalysisRow
 from docferry_cloud.service import Service
 
@@ -133,7 +134,7 @@ async def asked(service: Service, tenant: str, request: pb.AskRequest) -> AsyncG
             field="question",
         )
     content = _newest(row).interpretation
-    found = await asyncio.to_thread(lambda: answer(document_from_proto(content.document), question))
+    found = await asyncio.to_thread(lambda: answer(document_from_proto(content.document), question, installed()))
     yield pb.AskResponse(text=found.answer, answer=_message(found))
 
 

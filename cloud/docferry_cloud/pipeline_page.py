@@ -15,7 +15,7 @@ from docferry.vision.layout import LayoutDetector
 from docferry.vision.orientation import Orientation, OrientationClassifier, turned
 from docferry.vision.quads import relative, size
 from docferry.vision.sessions import open_network
-from docferry_cloud.charts.reader import as_chart, may_be_chart, read_chart, with_charts
+from docferry_cloud.charts.reader import as_chart, as_diagram, may_be_chart, read_chart, whole_diagram, with_charts
 from docferry_cloud.deep.lines import DeepLine
 from docferry_cloud.deep.reader import DeepReader
 from docferry_cloud.documents.files import FileKind, kind_of
@@ -117,12 +117,18 @@ class PageReader:
             if table.regions[0].html:
                 return table
         page = with_tables(page, shown, self.tables, cancelled, reread=True)
-        if excerpt and may_be_chart(lines) and not any(region.html for region in page.regions):
-            chart = read_chart(image, self.reader, cancelled)
-            if chart is not None:
-                whole = LayoutBox(RegionType.CHART, (0.0, 0.0, 1.0, 1.0), 1.0)
+        if excerpt and not any(region.html for region in page.regions):
+            whole = LayoutBox(RegionType.CHART, (0.0, 0.0, 1.0, 1.0), 1.0)
+            chart = read_chart(image, self.reader, cancelled) if may_be_chart(lines) else None
+            diagram = whole_diagram(page, image) if chart is None else None
+            if chart is not None or diagram is not None:
                 page = assemble_page(width, height, [whole], lines, quality, provenance=self.layout_provenance)
-                return replace(page, regions=(as_chart(page.regions[0], chart), *page.regions[1:]))
+                first, *rest = page.regions
+                if chart is not None:
+                    first = as_chart(first, chart)
+                elif diagram is not None:
+                    first = as_diagram(first, diagram)
+                return replace(page, regions=(first, *rest))
         return with_charts(page, shown, self.reader, cancelled)
 
     def _layout(self, image: Pixels) -> tuple[LayoutBox, ...]:

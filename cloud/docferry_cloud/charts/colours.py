@@ -30,7 +30,8 @@ def paper(image: Pixels) -> NDArray[np.int16]:
     return np.asarray(np.median(image.reshape(-1, 3)[codes == most], axis=0), dtype=np.int16)
 
 
-def _drawn(image: Pixels) -> Mask:
+def drawn_on(image: Pixels) -> Mask:
+    """Where a picture is not paper."""
     return np.asarray(np.abs(image.astype(np.int16) - paper(image)).max(axis=2) > _INK)
 
 
@@ -38,7 +39,7 @@ def flat_colours(image: Pixels) -> list[Mask]:
     """The colours of filled areas, the largest first."""
     kernel = np.ones((3, 3), np.uint8)
     edges = cv2.morphologyEx(image, cv2.MORPH_GRADIENT, kernel).max(axis=2)
-    drawn = _drawn(image)
+    drawn = drawn_on(image)
     inside = drawn & (edges < _FLAT)
     masks: list[Mask] = []
     wide = image.astype(np.int16)
@@ -53,7 +54,7 @@ def flat_colours(image: Pixels) -> list[Mask]:
 def stroke_colours(image: Pixels) -> list[Mask]:
     """The colours of thin lines, the longest first: by hue, which the soft edge of a line keeps; then what is black."""
     hue, saturation, _ = cv2.split(cv2.cvtColor(image, cv2.COLOR_BGR2HSV))
-    drawn = _drawn(image)
+    drawn = drawn_on(image)
     coloured = drawn & (saturation > _SATURATED)
     counts = np.bincount(hue[coloured], minlength=_HUES).astype(np.float64)
     smooth = sum(

@@ -10,7 +10,7 @@ import numpy as np
 
 from docferry.document import Line, Page, Region, RegionType
 from docferry.rectangles import in_pixels
-from docferry.tables import to_html
+from docferry.tables import Grid, to_html
 from docferry.vision.images import Pixels
 from docferry.vision.quads import Quad, absolute, size
 from docferry_cloud.charts.axes import number_of
@@ -18,6 +18,7 @@ from docferry_cloud.charts.chart import Chart, Label, chart_grid
 from docferry_cloud.charts.measure import measured
 from docferry_cloud.charts.pies import pie
 from docferry_cloud.deep.reader import DeepReader
+from docferry_cloud.diagrams import Diagram, diagram_grid, find_diagram
 from docferry_cloud.engine import Cancelled, check
 from docferry_cloud.excerpt import legible
 
@@ -40,15 +41,26 @@ def read_chart(image: Pixels, reader: DeepReader, cancelled: Cancelled) -> Chart
     """
     if min(image.shape[:2]) < _LEAST_SIDE:
         return None
-    shown = legible(image, reader.first.detect(image).quads)
-    check(cancelled)
-    factor = image.shape[0] / shown.shape[0]
-    labels = [_label(line.text, line.quad * np.float32(factor)) for line in reader.read(shown, cancelled)]
+    labels = read_labels(image, reader, cancelled)
     return measured(image, labels) or pie(image, labels)
 
 
+def read_labels(image: Pixels, reader: DeepReader, cancelled: Cancelled) -> list[Label]:
+    """The lines of text in a picture, small print enlarged for reading.
+
+    Raises:
+        EngineError: `cancelled` said True.
+    """
+    shown = legible(image, reader.first.detect(image).quads)
+    check(cancelled)
+    factor = image.shape[0] / shown.shape[0]
+    return [_label(line.text, line.quad * np.float32(factor)) for line in reader.read(shown, cancelled)]
+
+
 def with_charts(page: Page, image: Pixels, reader: DeepReader | None, cancelled: Cancelled) -> Page:
-    """The page with the values of its charts: a picture that holds one becomes a chart, with a table as its HTML.
+    """The page with what its charts and diagrams show: a picture that holds one becomes a chart, a table its HTML.
+
+    A chart's table has its values, a diagram's who is connected to whom.
 
     Args:
         image: The page's pixels at any size.
@@ -57,14 +69,30 @@ def with_charts(page: Page, image: Pixels, reader: DeepReader | None, cancelled:
     regions = []
     for region in page.regions:
         check(cancelled)
-        chart = _chart_in(region, page.lines, image, reader, cancelled)
-        regions.append(region if chart is None else as_chart(region, chart))
+        grid = _shown_in(region, page.lines, image, reader, cancelled)
+        regions.append(region if grid is None else _as_chart(region, grid))
     return replace(page, regions=tuple(regions))
 
 
 def as_chart(region: Region, chart: Chart) -> Region:
     """A region as the chart that was measured in it."""
-    return replace(region, type=RegionType.CHART, html=to_html(chart_grid(chart)))
+    return _as_chart(region, chart_grid(chart))
+
+
+def as_diagram(region: Region, diagram: Diagram) -> Region:
+    """A region as the diagram that was found in it."""
+    return _as_chart(region, diagram_grid(diagram))
+
+
+def whole_diagram(page: Page, image: Pixels) -> Diagram | None:
+    """The diagram that is all of a picture, by the lines that were read in it."""
+    high, wide = image.shape[:2]
+    labels = [_label(line.text, np.asarray(absolute(line.polygon, wide, high), np.float32)) for line in page.lines]
+    return find_diagram(image, labels, whole=True)
+
+
+def _as_chart(region: Region, grid: Grid) -> Region:
+    return replace(region, type=RegionType.CHART, html=to_html(grid))
 
 
 def may_be_chart(lines: Sequence[Line]) -> bool:
@@ -72,9 +100,9 @@ def may_be_chart(lines: Sequence[Line]) -> bool:
     return sum(number_of(word) is not None for line in lines for word in line.text.split()) >= _LEAST_NUMBERS
 
 
-def _chart_in(
+def _shown_in(
     region: Region, lines: Sequence[Line], image: Pixels, reader: DeepReader | None, cancelled: Cancelled
-) -> Chart | None:
+) -> Grid | None:
     if region.type not in {RegionType.IMAGE, RegionType.CHART} or region.html is not None:
         return None
     x0, y0, x1, y1 = region.box
@@ -87,11 +115,15 @@ def _chart_in(
         return None
     corner = np.array([left, top], dtype=np.float32)
     labels = [_label(line.text, np.asarray(absolute(line.polygon, wide, high) - corner, np.float32)) for line in own]
-    if not may_be_chart(own) and pie(crop, labels) is None:
+    chart_like = may_be_chart(own) or pie(crop, labels) is not None
+    if not chart_like and find_diagram(crop, labels) is None:
         return None
     if reader is not None and median(label.size for label in labels) < _READABLE:
-        return read_chart(crop, reader, cancelled)
-    return measured(crop, labels) or pie(crop, labels)
+        labels = read_labels(crop, reader, cancelled)
+    if chart_like and (chart := measured(crop, labels) or pie(crop, labels)) is not None:
+        return chart_grid(chart)
+    diagram = find_diagram(crop, labels)
+    return None if diagram is None else diagram_grid(diagram)
 
 
 def _in(line: Line, box: tuple[float, float, float, float]) -> bool:

@@ -12,7 +12,9 @@ from functools import cached_property
 from docferry.document import Document, Evidence, Field, Region, RegionType
 from docferry.markdown import joined
 from docferry.tables import Cell, Joined, charts_as_tables, joined_tables
-from docferry_cloud.meaning.questions import Question, content_words, folded, understood, words_of
+from docferry_cloud.meaning.embeddings import Embedder
+from docferry_cloud.meaning.passages import SENTENCES, nearest, nearest_sentence
+from docferry_cloud.meaning.questions import Operation, Question, content_words, folded, understood, words_of
 from docferry_cloud.meaning.tables import TableAnswer, answer_from_table
 
 MAX_QUESTION = 2000
@@ -21,10 +23,14 @@ MAX_QUESTION = 2000
 _PASSAGE = 0.7
 """Share of a question's words, weighted by how rare they are, that a passage must hold to answer it."""
 
+_LEAST_TOLD = 4
+"""Words of a passage that may answer by its meaning; a heading is no answer."""
+
 _LONGEST = 600
 _TABLE_SHARE = 0.9
 _CHART_SHARE = 0.6
 _PASSAGE_SHARE = 0.6
+_MEANING_SHARE = 0.5
 """What answers from tables, charts and passages are worth where every line was read right; cautious guesses."""
 
 _FIELD_WORDS: dict[str, re.Pattern[str]] = {
@@ -63,10 +69,12 @@ class Answerer:
 
     Args:
         document: With its fields and tables.
+        embedder: Finds passages that answer in other words than the question's; None leaves it at the words.
     """
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, embedder: Embedder | None = None) -> None:
         self._document = document
+        self._embedder = embedder
 
     def answer(self, question: str) -> Found:
         """The answer to a question in English or Chinese, at most `MAX_QUESTION` characters."""
@@ -75,8 +83,21 @@ class Answerer:
             _from_tables(self._document, self._tables, asked, question)
             or _from_fields(self._document, asked, question)
             or _from_passages(self._passages, asked, question)
+            or self._by_meaning(asked, question)
             or Found(question)
         )
+
+    def _by_meaning(self, asked: Question, question: str) -> Found | None:
+        # Sums and comparisons are a table's to answer: a passage about the same things does not.
+        if self._embedder is None or asked.operations != (Operation.VALUE,) or not content_words(asked.text):
+            return None
+        telling = [passage for passage in self._passages if sum(passage.words.values()) >= _LEAST_TOLD]
+        found = nearest(self._embedder, question, [passage.text for passage in telling])
+        if found is None:
+            return None
+        at, score = found
+        sentence = _cut(nearest_sentence(self._embedder, question, telling[at].text))
+        return Found(question, sentence, _MEANING_SHARE * score, _lines_of(telling[at]))
 
     @cached_property
     def _tables(self) -> Sequence[Joined]:
@@ -87,9 +108,9 @@ class Answerer:
         return _passages(self._document)
 
 
-def answer(document: Document, question: str) -> Found:
+def answer(document: Document, question: str, embedder: Embedder | None = None) -> Found:
     """Answer one question about a document, as `Answerer` does."""
-    return Answerer(document).answer(question)
+    return Answerer(document, embedder).answer(question)
 
 
 def _from_fields(document: Document, asked: Question, question: str) -> Found | None:
@@ -214,15 +235,19 @@ def _from_passages(passages: Sequence[_Passage], asked: Question, question: str)
             best, share = passage, covered
     if best is None or share < _PASSAGE:
         return None
-    evidence = tuple(Evidence(best.page, line.box, line.id) for line in best.region.lines)
-    return Found(question, _sentence(best.text, wanted), _PASSAGE_SHARE * share, evidence)
+    return Found(question, _sentence(best.text, wanted), _PASSAGE_SHARE * share, _lines_of(best))
 
 
-_SENTENCE = re.compile(r"(?<=[.!?。！？])\s*(?=\S)")
+def _lines_of(passage: _Passage) -> tuple[Evidence, ...]:
+    return tuple(Evidence(passage.page, line.box, line.id) for line in passage.region.lines)
 
 
 def _sentence(text: str, wanted: set[str]) -> str:
     """The sentence of a passage that holds most of the words."""
-    sentences = [part for part in _SENTENCE.split(text) if part.strip()]
+    sentences = [part for part in SENTENCES.split(text) if part.strip()]
     best = max(sentences, key=lambda part: len(wanted & set(words_of(folded(part)))), default=text)
+    return _cut(best)
+
+
+def _cut(best: str) -> str:
     return best if len(best) <= _LONGEST else f"{best[: _LONGEST - 1].rstrip()}…"
