@@ -179,6 +179,7 @@ class CloudServer:
         await database.run(database.create)
         await database.run(self._check_open)
         await database.run(self._subscriptions.configure, self._settings.webhooks, self._settings.overlap_s)
+        await database.run(self._subscriptions.configure_apprise, self._settings.apprise)
         await self._push.open()
         if self._core.traces is not None:
             await asyncio.to_thread(self._core.traces.open)

@@ -11,7 +11,7 @@ from docferry.channel import is_loopback
 from docferry.errors import ConfigurationError
 from docferry.settings import Setting
 from docferry_cloud import settings_rows as rows
-from docferry_cloud.settings_rows import Token, Webhook
+from docferry_cloud.settings_rows import AppriseAddress, Token, Webhook
 from docferry_cloud.vlm.settings import SETTINGS as VLM_SETTINGS
 from docferry_cloud.vlm.settings import VlmSettings, vlm_settings
 
@@ -119,6 +119,12 @@ SETTINGS: tuple[Setting, ...] = (
         minimum=0,
         maximum=168,
     ),
+    Setting(
+        "apprise",
+        [],
+        "People told through Apprise (ntfy, Slack, e-mail, ...): tables {url, tenant, language}; the url is secret, "
+        "the language `en` (if none is given) or `zh`",
+    ),
     Setting("push.public_url", "", "Where people reach the service, `https://HOST`; links to results begin with it"),
     Setting("web_push.contact", "", "`mailto:` or `https:` address for push services; empty: no Web Push"),
     Setting("web_push.vapid_key", "", "PEM file with the P-256 key of Web Push; empty makes one, kept in the database"),
@@ -174,6 +180,7 @@ class CloudSettings:
     patience_s: float = 60.0
     request_s: float = 86400.0
     webhooks: tuple[Webhook, ...] = ()
+    apprise: tuple[AppriseAddress, ...] = ()
     allow_private: bool = False
     metrics_port: int = 0
     tracing_endpoint: str = ""
@@ -262,6 +269,7 @@ def cloud_settings(values: Mapping[str, Any]) -> CloudSettings:
             rows.webhook(place, table)
             for place, table in rows.tables("webhooks.endpoints", values["webhooks.endpoints"])
         ),
+        apprise=tuple(rows.apprise(place, table) for place, table in rows.tables("apprise", values["apprise"])),
         allow_private=values["webhooks.allow_private"],
         metrics_port=values["metrics.port"],
         tracing_endpoint=values["tracing.endpoint"],
