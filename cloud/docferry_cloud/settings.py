@@ -60,6 +60,12 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("limits.calls_per_minute", 0, "Calls of one key, counted by each front end; 0 sets no limit", minimum=0),
     Setting("limits.burst", 60, "Calls of one key at once after a rest", minimum=1),
+    Setting(
+        "limits.tries_per_minute",
+        600,
+        "Keys, sessions and links from one address that are not valid; those that were go on. 0 sets no limit",
+        minimum=0,
+    ),
     Setting("limits.watchers", 512, "Watch streams of one tenant at once, at each front end", minimum=1, maximum=65536),
     Setting("limits.documents_per_day", 0, "Documents of one tenant on a day (UTC); 0 sets no limit", minimum=0),
     Setting("limits.mb_per_day", 0, "MB that one tenant hands in on a day (UTC); 0 sets no limit", minimum=0),
@@ -165,6 +171,7 @@ class CloudSettings:
     tokens: tuple[Token, ...] = ()
     calls_per_minute: int = 0
     burst: int = 60
+    tries_per_minute: int = 600
     max_watchers: int = 512
     documents_per_day: int = 0
     mb_per_day: int = 0
@@ -251,6 +258,7 @@ def cloud_settings(values: Mapping[str, Any]) -> CloudSettings:
         tokens=tuple(rows.token(place, table) for place, table in rows.tables("tokens", values["tokens"])),
         calls_per_minute=values["limits.calls_per_minute"],
         burst=values["limits.burst"],
+        tries_per_minute=values["limits.tries_per_minute"],
         max_watchers=values["limits.watchers"],
         documents_per_day=values["limits.documents_per_day"],
         mb_per_day=values["limits.mb_per_day"],
