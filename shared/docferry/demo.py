@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import signal
 import tempfile
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,7 +24,10 @@ def demo(
     """Run cloud, agent and a webhook receiver here, send photos through, print what happened, and stop."""
     chosen = list(files or samples.paths())
     with tempfile.TemporaryDirectory(prefix="docferry-demo-") as folder:
-        good = asyncio.run(_run(Path(folder), chosen, keep=keep, json=json))
+        try:
+            good = asyncio.run(_run(Path(folder), chosen, keep=keep, json=json))
+        except asyncio.CancelledError:
+            raise typer.Exit(130) from None
     if not good:
         raise typer.Exit(1)
 
@@ -32,6 +37,11 @@ async def _run(folder: Path, files: list[Path], *, keep: bool, json: bool) -> bo
         if not json:
             typer.echo(text)
 
+    # Also SIGTERM, and SIGINT where a shell has it ignored: whoever stops the demo stops what it has started.
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    assert task is not None
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, task.cancel)
     say("starting the cloud service and the edge agent ...")
     good = True
     # Nothing is audited here: the slice is for fleets, and a demo should show the usual route.
@@ -49,7 +59,8 @@ async def _run(folder: Path, files: list[Path], *, keep: bool, json: bool) -> bo
             say(f"the results, and a place to drop a photo:  {system.results}")
             say(f"the kiosk's page, which shows it being read:  {system.kiosk}")
             say(f"serving until Ctrl-C; try:  docferry submit {files[0]} --to {system.target} --wait")
-            await asyncio.Event().wait()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
     return good
 
 

@@ -40,7 +40,9 @@ async def links():
             found += re.findall(r"http://127\.0\.0\.1:\d+/\S*", line)
     yield found
     process.send_signal(signal.SIGINT)
-    await process.communicate()
+    async with asyncio.timeout(60):
+        await process.communicate()
+    assert process.returncode == 0
 
 
 async def test_the_demos_link_shows_the_samples_results_and_takes_a_photo(open_page, links, tmp_path):

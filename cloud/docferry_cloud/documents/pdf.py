@@ -65,6 +65,7 @@ class PdfFiles:
         self._limits = limits or Limits(most_pages=MOST_PAGES)
         self._lock = threading.Lock()
         self._idle: dict[bytes, PdfProcess] = {}
+        self._closed_at_exit = False
 
     def page_count(self, data: bytes, name: str = "the file") -> int:
         """How many pages a PDF has; each of them is opened once.
@@ -133,7 +134,8 @@ class PdfFiles:
 
     def _keep(self, key: bytes, process: PdfProcess) -> None:
         with self._lock:
-            if not self._idle:
+            if not self._closed_at_exit:
+                self._closed_at_exit = True
                 # They would notice by themselves that nobody is left to ask: this only saves them the wait.
                 atexit.register(self.close)
             over = [self._idle.pop(key, None)]

@@ -68,9 +68,11 @@ def _serve(data: bytes, limits: dict[str, Any]) -> None:
 
 def _count(document: pdfium.PdfDocument, limits: dict[str, Any]) -> None:
     count = len(document)
-    for number in range(min(count, limits["most_pages"])):
+    opened = min(count, limits["most_pages"])
+    # One allowance for all: thousands of pages may be the same costly one.
+    signal.setitimer(signal.ITIMER_PROF, limits["seconds_a_page"] + opened * limits["seconds_to_open"])
+    for number in range(opened):
         _send({AT_PAGE: number})
-        signal.setitimer(signal.ITIMER_PROF, limits["seconds_a_page"])
         try:
             document[number].close()
         except pdfium.PdfiumError:

@@ -32,13 +32,15 @@ class Limits:
 
     Attributes:
         seconds_a_page: CPU time for opening, taking apart and drawing one page.
-        patience_s: Wall time for the same; a busy machine is not the file's fault.
+        seconds_to_open: What each page adds to `seconds_a_page`, the CPU time for opening all of them once.
+        patience_s: Wall time for either; a busy machine is not the file's fault.
         memory: Address space in bytes, beside the file itself.
         idle_s: How long a process stays for the next page.
         most_pages: No more are opened when they are counted.
     """
 
     seconds_a_page: float = 20.0
+    seconds_to_open: float = 0.05
     patience_s: float = 300.0
     memory: int = 1 << 30
     idle_s: float = 20.0
@@ -65,6 +67,7 @@ class PdfProcess:
         told = json.dumps(
             {
                 "seconds_a_page": limits.seconds_a_page,
+                "seconds_to_open": limits.seconds_to_open,
                 "memory": limits.memory,
                 "idle_s": limits.idle_s,
                 "most_pages": limits.most_pages,
@@ -92,9 +95,9 @@ class PdfProcess:
             Gone: It had ended meanwhile.
         """
         self._send({"what": COUNT})
-        page = 0
+        page, until = 0, self._patience()
         while True:
-            head, _ = self._received(page)
+            head, _ = self._received(page, until)
             if "pages" in head:
                 return int(head["pages"])
             page = int(head[AT_PAGE])
@@ -106,7 +109,7 @@ class PdfProcess:
             InputError, UnreadableImage, ImageTooLarge, Gone: As `count`; or there is no such page.
         """
         self._send({"what": READ, "page": page, "dpi": dpi, "long_side": long_side})
-        return self._received(page)
+        return self._received(page, self._patience())
 
     def close(self) -> None:
         """End it."""
@@ -127,8 +130,10 @@ class PdfProcess:
             # What ended it is found when its answer is waited for.
             return
 
-    def _received(self, page: int) -> tuple[dict[str, Any], bytes]:
-        until = time.monotonic() + self._limits.patience_s
+    def _patience(self) -> float:
+        return time.monotonic() + self._limits.patience_s
+
+    def _received(self, page: int, until: float) -> tuple[dict[str, Any], bytes]:
         sizes = HEAD.unpack(self._exactly(HEAD.size, until, page))
         if sizes[0] > _LARGEST_HEAD or sizes[1] > _LARGEST_BODY:
             raise self._broken(page, "an answer of absurd size")

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 
-from docferry_cloud.documents.pdf_wire import HEAD, frame
+from docferry_cloud.documents.pdf_wire import AT_PAGE, HEAD, frame
 
 
 def _told(*pieces: bytes | memoryview) -> None:
@@ -27,6 +27,13 @@ def spin() -> None:
     signal.setitimer(signal.ITIMER_PROF, 0.2)
     while True:
         pass
+
+
+def counting() -> None:
+    number = 0
+    while True:
+        _told(*frame({AT_PAGE: number}, b""))
+        number += 1
 
 
 def killed() -> None:

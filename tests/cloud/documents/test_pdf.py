@@ -63,9 +63,10 @@ def test_a_page_that_is_not_there_says_so() -> None:
         read_page(files.pdf(2), 2)
 
 
-def nested(levels: int, times: int) -> bytes:
-    """A PDF whose page draws a form that draws a form `times` times, and so on, `levels` deep."""
-    objects = [b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[3 0 R]/Count 1>>", b""]
+def nested(levels: int, times: int, pages: int = 1) -> bytes:
+    """A PDF whose page, shown so many times, draws a form that draws a form `times` times, and so on, `levels` deep."""
+    kids = b"<</Type/Pages/Kids[%s]/Count %d>>" % (b"3 0 R " * pages, pages)
+    objects = [b"<</Type/Catalog/Pages 2 0 R>>", kids, b""]
 
     def add(dictionary: bytes, content: bytes) -> int:
         objects.append(b"<<%s/Length %d>>stream\n%s\nendstream" % (dictionary, len(content), content))
@@ -93,9 +94,23 @@ def test_forms_within_forms_are_refused_at_a_bounded_cost(levels: int, times: in
     assert len(data) < 8192
     before = time.process_time()
     with pytest.raises(ImageTooLarge, match="page 1"):
-        count_pages(data, "letter.pdf")
+        PdfFiles(LIMITS).page_count(data, "letter.pdf")
     # What it costs is the small process's, not ours.
     assert time.process_time() - before < 1
+
+
+def test_costly_pages_are_counted_within_one_allowance_however_many_they_are() -> None:
+    data = nested(4, 8, pages=500)
+    assert len(data) < 8192
+    pages = PdfFiles(Limits(seconds_a_page=1, seconds_to_open=0))
+    with pytest.raises(ImageTooLarge, match="takes more than 1 s"):
+        pages.page_count(data)
+
+
+def test_a_process_that_counts_for_ever_is_ended_after_its_time(hostile: list[PdfProcess]) -> None:
+    hostile.append(PdfProcess(b"", "letter.pdf", Limits(patience_s=0.3), "tests.cloud.documents.hostile:counting"))
+    with pytest.raises(ImageTooLarge, match="takes more"):
+        hostile[0].count()
 
 
 def test_a_form_or_two_within_another_is_an_ordinary_page() -> None:
