@@ -11,6 +11,7 @@ from pathlib import Path
 
 from docferry import doctor
 from docferry.doctor import FAILED, OK, WARNING, Finding, Look
+from docferry.errors import ConfigurationError
 from docferry.model_store import ModelStore
 from docferry_cloud import migrate
 from docferry_cloud.access.keys import Keys
@@ -18,6 +19,7 @@ from docferry_cloud.blobs import open_blobs
 from docferry_cloud.database import Database, wall_clock
 from docferry_cloud.meaning import embeddings
 from docferry_cloud.settings import CloudSettings
+from docferry_cloud.sinks.apprise import check_address
 from docferry_cloud.vlm import doctor as full_model
 
 _CLOCK_S = 2.0
@@ -42,6 +44,7 @@ def examine(settings: CloudSettings, store: ModelStore) -> Iterator[Finding]:
         ("OpenCV", doctor.opencv),
         ("TLS", lambda: _tls(settings)),
         ("access", lambda: _access(database, settings)),
+        ("Apprise", lambda: _apprise(settings)),
         ("address", lambda: _address("listen", settings.host, settings.port)),
         ("HTTP address", lambda: _address("http", settings.http_host, settings.http_port)),
     )
@@ -128,6 +131,15 @@ def _keys(database: Database) -> bool:
     with database.read() as connection:
         reached, newest = migrate.reached(connection)
     return reached == newest and Keys(database).exist()
+
+
+def _apprise(settings: CloudSettings) -> Finding:
+    for index, address in enumerate(settings.apprise):
+        try:
+            check_address(f"apprise[{index}]", address.url)
+        except ConfigurationError as error:
+            return Finding("Apprise", FAILED, error.reason, error.remedy)
+    return Finding("Apprise", OK, f"{len(settings.apprise)} addresses" if settings.apprise else "none")
 
 
 def _address(face: str, host: str, port: int) -> Finding:

@@ -56,6 +56,7 @@ class SinkKind(enum.StrEnum):
 
     WEBHOOK = "WEBHOOK"
     WEB_PUSH = "WEB_PUSH"
+    APPRISE = "APPRISE"
 
 
 OPEN_STATES = (State.AWAITING_PARTS, State.PENDING, State.RUNNING)
@@ -291,6 +292,7 @@ subscriptions = sa.Table(
     sa.Column("subscription_id", sa.String(36), primary_key=True),
     sa.Column("tenant", sa.String(64), nullable=False),
     sa.Column("kind", sa.Enum(SinkKind, native_enum=False, length=16), nullable=False, server_default="WEBHOOK"),
+    # An Apprise address is a secret as a whole.
     sa.Column("url", sa.String(2048), nullable=False),
     # A webhook's signing key; a browser's `p256dh.auth`.
     sa.Column("secret", sa.String(128), nullable=False),

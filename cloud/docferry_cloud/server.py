@@ -33,6 +33,7 @@ from docferry_cloud.access.claims import Claims
 from docferry_cloud.access.gate import Gate
 from docferry_cloud.access.keys import Keys
 from docferry_cloud.access.limits import CallLimits
+from docferry_cloud.access.strangers import Strangers
 from docferry_cloud.claim_services import ClaimServicer
 from docferry_cloud.core import Times, make_core
 from docferry_cloud.deliveries import Deliveries
@@ -156,7 +157,9 @@ class CloudServer:
         self._keys = Keys(core.database)
         self._trail = Trail(core.database, settings.audit_days)
         limits = CallLimits(settings.calls_per_minute, settings.burst)
-        self._gate = Gate(core.database, self._keys, settings.tokens, limits, self._trail)
+        tries = settings.tries_per_minute
+        strangers = Strangers(CallLimits(tries, tries, told="from one address keys that are not valid may be tried"))
+        self._gate = Gate(core.database, self._keys, settings.tokens, limits, strangers, self._trail)
         self._health = Health()
         self._server: grpc.aio.Server | None = None
         self._gateway: Gateway | None = None
@@ -179,6 +182,7 @@ class CloudServer:
         await database.run(database.create)
         await database.run(self._check_open)
         await database.run(self._subscriptions.configure, self._settings.webhooks, self._settings.overlap_s)
+        await database.run(self._subscriptions.configure_apprise, self._settings.apprise)
         await self._push.open()
         if self._core.traces is not None:
             await asyncio.to_thread(self._core.traces.open)
@@ -337,7 +341,7 @@ def _gateway(settings: CloudSettings, times: Times, server: grpc.aio.Server, gat
         return None
     from docferry_cloud.gateway.server import Gateway
 
-    gateway = Gateway(settings, times=times.link, drain=times.drain, knock=gate.visitor)
+    gateway = Gateway(settings, times=times.link, drain=times.drain, knock=gate.knock)
     gateway.join(server)
     return gateway
 

@@ -11,7 +11,7 @@ from docferry.channel import is_loopback
 from docferry.errors import ConfigurationError
 from docferry.settings import Setting
 from docferry_cloud import settings_rows as rows
-from docferry_cloud.settings_rows import Token, Webhook
+from docferry_cloud.settings_rows import AppriseAddress, Token, Webhook
 from docferry_cloud.vlm.settings import SETTINGS as VLM_SETTINGS
 from docferry_cloud.vlm.settings import VlmSettings, vlm_settings
 
@@ -60,6 +60,12 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("limits.calls_per_minute", 0, "Calls of one key, counted by each front end; 0 sets no limit", minimum=0),
     Setting("limits.burst", 60, "Calls of one key at once after a rest", minimum=1),
+    Setting(
+        "limits.tries_per_minute",
+        600,
+        "Keys, sessions and links from one address that are not valid; those that were go on. 0 sets no limit",
+        minimum=0,
+    ),
     Setting("limits.watchers", 512, "Watch streams of one tenant at once, at each front end", minimum=1, maximum=65536),
     Setting("limits.documents_per_day", 0, "Documents of one tenant on a day (UTC); 0 sets no limit", minimum=0),
     Setting("limits.mb_per_day", 0, "MB that one tenant hands in on a day (UTC); 0 sets no limit", minimum=0),
@@ -119,6 +125,12 @@ SETTINGS: tuple[Setting, ...] = (
         minimum=0,
         maximum=168,
     ),
+    Setting(
+        "apprise",
+        [],
+        "People told through Apprise (ntfy, Slack, e-mail, ...): tables {url, tenant, language}; the url is secret, "
+        "the language `en` (if none is given) or `zh`",
+    ),
     Setting("push.public_url", "", "Where people reach the service, `https://HOST`; links to results begin with it"),
     Setting("web_push.contact", "", "`mailto:` or `https:` address for push services; empty: no Web Push"),
     Setting("web_push.vapid_key", "", "PEM file with the P-256 key of Web Push; empty makes one, kept in the database"),
@@ -159,6 +171,7 @@ class CloudSettings:
     tokens: tuple[Token, ...] = ()
     calls_per_minute: int = 0
     burst: int = 60
+    tries_per_minute: int = 600
     max_watchers: int = 512
     documents_per_day: int = 0
     mb_per_day: int = 0
@@ -174,6 +187,7 @@ class CloudSettings:
     patience_s: float = 60.0
     request_s: float = 86400.0
     webhooks: tuple[Webhook, ...] = ()
+    apprise: tuple[AppriseAddress, ...] = ()
     allow_private: bool = False
     metrics_port: int = 0
     tracing_endpoint: str = ""
@@ -244,6 +258,7 @@ def cloud_settings(values: Mapping[str, Any]) -> CloudSettings:
         tokens=tuple(rows.token(place, table) for place, table in rows.tables("tokens", values["tokens"])),
         calls_per_minute=values["limits.calls_per_minute"],
         burst=values["limits.burst"],
+        tries_per_minute=values["limits.tries_per_minute"],
         max_watchers=values["limits.watchers"],
         documents_per_day=values["limits.documents_per_day"],
         mb_per_day=values["limits.mb_per_day"],
@@ -262,6 +277,7 @@ def cloud_settings(values: Mapping[str, Any]) -> CloudSettings:
             rows.webhook(place, table)
             for place, table in rows.tables("webhooks.endpoints", values["webhooks.endpoints"])
         ),
+        apprise=tuple(rows.apprise(place, table) for place, table in rows.tables("apprise", values["apprise"])),
         allow_private=values["webhooks.allow_private"],
         metrics_port=values["metrics.port"],
         tracing_endpoint=values["tracing.endpoint"],

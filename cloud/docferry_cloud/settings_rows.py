@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,10 +14,12 @@ import httpx
 from docferry.errors import ConfigurationError
 from docferry_cloud.sinks.keys import check_secret
 from docferry_cloud.sinks.message import MAX_PUBLIC_URL
+from docferry_cloud.sinks.titles import LANGUAGES
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _CONTACT = re.compile(r"mailto:[^@\s]{1,64}@[^@\s]{1,255}|https://\S{1,500}")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{0,31}://[!-~]{1,2000}", re.ASCII)
 _ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?")
 
 
@@ -36,6 +38,15 @@ class Webhook:
 
     url: str
     secret: str
+    tenant: str
+    language: str = "en"
+
+
+@dataclass(frozen=True, slots=True)
+class AppriseAddress:
+    """One Apprise address from the settings; a secret as a whole."""
+
+    url: str = field(repr=False)
     tenant: str
     language: str = "en"
 
@@ -184,3 +195,24 @@ def webhook(place: str, table: Mapping[str, Any]) -> Webhook:
     check_url(table["url"])
     check_secret(table["secret"])
     return Webhook(table["url"], table["secret"], _named(f"{place}.tenant", table["tenant"]))
+
+
+def apprise(place: str, table: Mapping[str, Any]) -> AppriseAddress:
+    """One row of `apprise`; whether Apprise takes the address is seen when the service starts.
+
+    Raises:
+        ConfigurationError: It is not as it must be.
+    """
+    table = {"language": "en", **table}
+    _only(place, table, ("url", "tenant", "language"))
+    if not _ADDRESS.fullmatch(table["url"]):
+        raise ConfigurationError(
+            f"{place}.url is no Apprise address",
+            remedy="write SCHEME://..., at most 2,000 characters, others than ASCII's percent-encoded",
+            setting=place,
+        )
+    if table["language"] not in LANGUAGES:
+        raise ConfigurationError(
+            f"{place}.language is {table['language'][:16]!r}", remedy=f"one of {', '.join(LANGUAGES)}", setting=place
+        )
+    return AppriseAddress(table["url"], _named(f"{place}.tenant", table["tenant"]), table["language"])

@@ -108,6 +108,8 @@ class SubscriptionServicer(Servicer, subscription_grpc.SubscriptionServiceServic
 def _wish(request: pb.SubscriptionServiceCreateRequest) -> Wish:
     asked = request.subscription
     kind = _KINDS.get(asked.kind)
+    if asked.kind == pb.Subscription.KIND_APPRISE:
+        raise InputError("Apprise addresses are the operator's", remedy="ask for one in the settings", field="kind")
     if kind is None:
         raise InputError(f"subscriptions of kind {asked.kind} are not known", remedy="update the service", field="kind")
     return Wish(

@@ -1,4 +1,4 @@
-"""Who is told about events besides those who watch: webhooks and browsers, as rows."""
+"""Who is told about events besides those who watch: webhooks, browsers and Apprise addresses, as rows."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from docferry.errors import ConfigurationError, InputError, NotFound, Overloaded
 from docferry_cloud.analysis_rows import MICROSECONDS
 from docferry_cloud.database import Clock, Database
 from docferry_cloud.schema import SinkKind, subscriptions
-from docferry_cloud.settings_rows import Webhook, check_url
+from docferry_cloud.settings_rows import AppriseAddress, Webhook, check_url
 from docferry_cloud.sinks import keys
+from docferry_cloud.sinks.apprise import shown
 from docferry_cloud.sinks.titles import LANGUAGES
 from docferry_cloud.sinks.web_push import push_keys
 
@@ -50,7 +51,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionRow:
-    """One subscription as shown: everything but its secret."""
+    """One subscription as shown: everything but its secret; of an Apprise address the scheme."""
 
     subscription_id: str
     kind: SinkKind
@@ -202,6 +203,35 @@ class Subscriptions:
                     }
                     _insert(connection, row, webhook.tenant, configured=True)
 
+    def configure_apprise(self, addresses: Sequence[AppriseAddress]) -> None:
+        """Make the Apprise addresses from the settings what is stored: add and remove.
+
+        One that has changed is another one: what still waited for the old one goes with it.
+        """
+        wanted = {(address.tenant, address.url): address for address in addresses}
+        now = self._clock()
+        with self._database.write() as connection:
+            table = subscriptions.c
+            query = sa.select(table.tenant, table.url, table.subscription_id).where(table.kind == SinkKind.APPRISE)
+            stored = {(row.tenant, row.url): row.subscription_id for row in connection.execute(query)}
+            for gone in set(stored) - set(wanted):
+                connection.execute(subscriptions.delete().where(table.subscription_id == stored[gone]))
+            for name, address in wanted.items():
+                if name in stored:
+                    change = subscriptions.update().where(table.subscription_id == stored[name])
+                    connection.execute(change.values(disabled_reason="", language=address.language))
+                else:
+                    row = {
+                        # Not made from the address, which is a secret that ids must not help to guess.
+                        "subscription_id": str(uuid.uuid4()),
+                        "kind": SinkKind.APPRISE,
+                        "url": address.url,
+                        "secret": "",
+                        "create_time": now,
+                        "language": address.language,
+                    }
+                    _insert(connection, row, address.tenant, configured=True)
+
 
 def _checked(wish: Wish) -> str:
     """What is stored as the wish's secret."""
@@ -236,14 +266,16 @@ def _same_browser(tenant: str, wish: Wish) -> tuple[sa.ColumnElement[bool], ...]
 
 
 def _row(stored: Mapping[Any, Any]) -> SubscriptionRow:
-    shown = {name: value for name, value in stored.items() if name != "secret"}
+    fields = {name: value for name, value in stored.items() if name != "secret"}
+    if stored["kind"] is SinkKind.APPRISE:
+        fields["url"] = shown(stored["url"])
     public = keys.public_key(stored["secret"]) if stored["kind"] is SinkKind.WEBHOOK else ""
-    return SubscriptionRow(**shown, public_key=public)
+    return SubscriptionRow(**fields, public_key=public)
 
 
 def _not_found(subscription_id: str) -> NotFound:
-    shown = subscription_id[:64]
-    return NotFound(f"there is no subscription {shown!r}", remedy="list them", subscription_id=shown)
+    name = subscription_id[:64]
+    return NotFound(f"there is no subscription {name!r}", remedy="list them", subscription_id=name)
 
 
 def _configured_id(webhook: Webhook) -> str:

@@ -24,7 +24,7 @@ from docferry.errors import ConfigurationError, DocferryError
 FORMATS = ("console", "json")
 LEVELS = ("debug", "info", "warning", "error")
 
-_CHATTY = ("httpx", "httpcore", "alembic", "opentelemetry", "urllib3", "PIL")
+_CHATTY = ("httpx", "httpcore", "alembic", "opentelemetry", "urllib3", "oauthlib", "requests_oauthlib", "PIL")
 """Libraries that tell at INFO what is ours to tell; httpx the URLs of webhooks, which may hold secrets."""
 
 Event = MutableMapping[str, Any]

@@ -22,6 +22,7 @@ from docferry_cloud.access.keys import USE_NOTED_S, Keys, Stored, fits, parsed
 from docferry_cloud.access.limits import CallLimits
 from docferry_cloud.access.rules import RULES, Scope
 from docferry_cloud.access.sessions import Session, Sessions
+from docferry_cloud.access.strangers import Strangers
 from docferry_cloud.analysis_rows import MICROSECONDS, not_found
 from docferry_cloud.database import Database
 from docferry_cloud.rows import Caller
@@ -72,16 +73,25 @@ class Gate:
 
     Args:
         tokens: From the settings; each allows everything within its tenant, for its device.
+        limits: By keys.
+        strangers: Bounds what is tried and is not valid.
     """
 
     def __init__(
-        self, database: Database, keys: Keys, tokens: tuple[Token, ...], limits: CallLimits, trail: Trail
+        self,
+        database: Database,
+        keys: Keys,
+        tokens: tuple[Token, ...],
+        limits: CallLimits,
+        strangers: Strangers,
+        trail: Trail,
     ) -> None:
         self._database = database
         self._keys = keys
         self._claims = Claims(database)
         self._tokens = tokens
         self._limits = limits
+        self._strangers = strangers
         self.trail = trail
         # A key, the database's time when it was looked up, and ours.
         self._remembered: dict[str, tuple[Stored, int, float]] = {}
@@ -94,17 +104,30 @@ class Gate:
         """A call that comes in; to be entered before anything is done for it."""
         return Visit(self, rpc, context)
 
-    async def visitor(self, metadata: Any) -> Visitor:
-        """Who carries this metadata.
+    async def visitor(self, metadata: Any, peer: str) -> Visitor:
+        """Who carries this metadata, coming from there.
 
         Raises:
             Unauthenticated: There is no token or key in it, or none that is valid.
+            Overloaded: Too much came from there that is not valid.
         """
         given = _given(metadata)
         if not given:
             if await self._is_open():
                 return LOCAL
             raise Unauthenticated("the call carries no key", remedy="send the metadata `authorization: Bearer KEY`")
+        with self._strangers.asked(given, peer):
+            return await self._who(given)
+
+    async def knock(self, metadata: Metadata) -> None:
+        """Ask on behalf of whoever called this process's own HTTP side.
+
+        Raises:
+            Unauthenticated, Overloaded: As for `visitor`.
+        """
+        await self.visitor(metadata, _value(metadata, CALLED_FROM))
+
+    async def _who(self, given: str) -> Visitor:
         if parsed_claim(given):
             # Refused when it is over also where everyone else is local: it was for one document.
             if (claimed := await self._by_claim(given)) is None:
@@ -272,11 +295,11 @@ class Visit:
         Raises:
             Unauthenticated: Nobody knows who it is.
             Forbidden: Its key does not allow this.
-            Overloaded: It calls too often.
+            Overloaded: It calls too often, or too much came from its address that is not valid.
             Unavailable: The call could not be recorded.
         """
         rule = RULES[self._rpc]
-        visitor = self._visitor = await self._gate.visitor(self._metadata)
+        visitor = self._visitor = await self._gate.visitor(self._metadata, self._peer)
         self._checked = time.monotonic()
         if visitor is LOCAL:
             return self._caller(visitor)
@@ -310,7 +333,7 @@ class Visit:
             Unauthenticated: It was.
         """
         if time.monotonic() - self._checked > REMEMBERED_S:
-            await self._gate.visitor(self._metadata)
+            await self._gate.visitor(self._metadata, self._peer)
             self._checked = time.monotonic()
 
     def confine(self, request: Any) -> None:

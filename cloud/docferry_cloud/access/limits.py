@@ -1,4 +1,4 @@
-"""How often a key may call: a bucket of calls that fills at a steady rate, one a key, in this process."""
+"""How often a key or an address may call: a bucket that fills at a steady rate, one a name, in this process."""
 
 from __future__ import annotations
 
@@ -11,15 +11,23 @@ MOST_BUCKETS = 10_000
 
 
 class CallLimits:
-    """Buckets by the key's name. A front end counts what comes to itself.
+    """Buckets by name. A front end counts what comes to itself.
 
     Args:
         per_minute: Calls a minute in the long run; 0 sets no limit.
         burst: Calls at once after a rest.
         clock: Seconds, never going back.
+        told: What is bounded, in words, followed by how often.
     """
 
-    def __init__(self, per_minute: int, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        per_minute: int,
+        burst: int,
+        clock: Callable[[], float] = time.monotonic,
+        told: str = "this key may call",
+    ) -> None:
+        self._told = told
         self._rate = per_minute / 60
         self._burst = float(max(1, burst))
         self._clock = clock
@@ -45,7 +53,13 @@ class CallLimits:
         if not allowed:
             wait = max(0.001, (1 - left) / self._rate)
             raise Overloaded(
-                f"this key may call {self._rate * 60:g} times a minute",
+                f"{self._told} {self._rate * 60:g} times a minute",
                 retry_after=wait,
                 remedy=f"wait {wait:.1f} s, or ask the operator for more",
             )
+
+    def give_back(self, name: str) -> None:
+        """Take back a call that turned out to be none to count."""
+        if name in self._buckets:
+            left, then = self._buckets[name]
+            self._buckets[name] = (min(self._burst, left + 1), then)

@@ -174,6 +174,7 @@ async def _subscriptions(
         kinds={
             subscription_pb.Subscription.KIND_WEBHOOK: "webhook",
             subscription_pb.Subscription.KIND_WEB_PUSH: "browser",
+            subscription_pb.Subscription.KIND_APPRISE: "Apprise",
         },
         made=made,
     )

@@ -10,6 +10,7 @@ from docferry_cloud.deliveries import Deliveries
 from docferry_cloud.schema import SinkKind
 from docferry_cloud.settings import CloudSettings
 from docferry_cloud.sinks import guard
+from docferry_cloud.sinks.apprise import AppriseSink, apprise_threads, check_address
 from docferry_cloud.sinks.loop import DeliveryLoop
 from docferry_cloud.sinks.observed import Observed
 from docferry_cloud.sinks.port import Sink
@@ -39,13 +40,16 @@ class Push:
         self._observed = observed
         self._vapid: Vapid | None = None
         self._names = guard.name_threads()
+        self._apprise = apprise_threads()
 
     async def open(self) -> None:
-        """Have the key of Web Push at hand.
+        """Have the key of Web Push at hand, and Apprise if it is asked for.
 
         Raises:
-            ConfigurationError: The key's file cannot be used.
+            ConfigurationError: The key's file cannot be used, or Apprise does not take an address or is not installed.
         """
+        for index, address in enumerate(self._settings.apprise):
+            await self._apprise.run(check_address, f"apprise[{index}]", address.url)
         self._vapid = await self._database.run(
             open_vapid, self._database, self._settings.vapid_key, self._settings.push_contact
         )
@@ -79,11 +83,15 @@ class Push:
             ).run()
 
     def close(self) -> None:
-        """End the threads that look names up; one that hangs in the resolver ends with its look-up."""
+        """End the threads that look names up and those of Apprise; one that hangs ends with what it waits for."""
+        self._apprise.abandon()
         self._names.abandon()
 
     def _sinks(self, poster: guard.Poster) -> Mapping[SinkKind, Sink]:
-        sinks: dict[SinkKind, Sink] = {SinkKind.WEBHOOK: WebhookSink(poster)}
+        sinks: dict[SinkKind, Sink] = {
+            SinkKind.WEBHOOK: WebhookSink(poster),
+            SinkKind.APPRISE: AppriseSink(self._apprise),
+        }
         if self._vapid is not None:
             sinks[SinkKind.WEB_PUSH] = WebPushSink(poster, self._vapid, ttl_s=self._settings.push_ttl_s)
         return sinks

@@ -41,6 +41,7 @@ class _Words:
     other: str
     invoice: str
     total: str
+    about: str
     colon: str
     comma: str
 
@@ -61,6 +62,7 @@ _WORDS: Final[Mapping[str, _Words]] = {
         other="{thing} changed",
         invoice="invoice",
         total="total",
+        about="Analysis {analysis_id}, version {version}",
         colon=": ",
         comma=", ",
     ),
@@ -79,6 +81,7 @@ _WORDS: Final[Mapping[str, _Words]] = {
         other="{thing}有变化",
         invoice="发票",
         total="合计",
+        about="分析 {analysis_id}，版本 {version}",
         colon="：",
         comma="，",
     ),
@@ -102,6 +105,12 @@ def title(happened: str, facts: Facts, language: str) -> str:
     if details:
         line += words.colon + words.comma.join(details)
     return shortened(line, MAX_TITLE)
+
+
+def details(analysis_id: str, version: int, link: str, language: str) -> str:
+    """What a person reads below the title, line by line: the link, if there is one, and what the message is about."""
+    line = _WORDS.get(language, _WORDS["en"]).about.format(analysis_id=analysis_id, version=version)
+    return f"{link}\n{line}" if link else line
 
 
 def shortened(text: str, most: int) -> str:

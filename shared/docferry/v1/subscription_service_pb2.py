@@ -26,51 +26,51 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&docferry/v1/subscription_service.proto\x12\x0b\x64ocferry.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbf\x02\n\x0cSubscription\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\t\x12\x0b\n\x03url\x18\x02 \x01(\t\x12/\n\x0b\x63reate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0f\x64isabled_reason\x18\x04 \x01(\t\x12,\n\x04kind\x18\x05 \x01(\x0e\x32\x1e.docferry.v1.Subscription.Kind\x12\x10\n\x08language\x18\x06 \x01(\t\x12\x13\n\x0b\x61nalysis_id\x18\x07 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x08 \x01(\t\x12\x12\n\npublic_key\x18\t \x01(\t\"A\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\x10\n\x0cKIND_WEBHOOK\x10\x01\x12\x11\n\rKIND_WEB_PUSH\x10\x02\"(\n\x08PushKeys\x12\x0e\n\x06p256dh\x18\x01 \x01(\t\x12\x0c\n\x04\x61uth\x18\x02 \x01(\t\"\xc5\x01\n SubscriptionServiceCreateRequest\x12/\n\x0csubscription\x18\x01 \x01(\x0b\x32\x19.docferry.v1.Subscription\x12\x0e\n\x06secret\x18\x02 \x01(\t\x12(\n\tpush_keys\x18\x03 \x01(\x0b\x32\x15.docferry.v1.PushKeys\x12\x36\n\x10signature_method\x18\x04 \x01(\x0e\x32\x1c.docferry.v1.SignatureMethod\"d\n!SubscriptionServiceCreateResponse\x12/\n\x0csubscription\x18\x01 \x01(\x0b\x32\x19.docferry.v1.Subscription\x12\x0e\n\x06secret\x18\x02 \x01(\t\"G\n\x1eSubscriptionServiceListRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"l\n\x1fSubscriptionServiceListResponse\x12\x30\n\rsubscriptions\x18\x01 \x03(\x0b\x32\x19.docferry.v1.Subscription\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\";\n SubscriptionServiceDeleteRequest\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\t\"#\n!SubscriptionServiceDeleteResponse\"\xaf\x01\n SubscriptionServiceRotateRequest\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\t\x12\x0e\n\x06secret\x18\x02 \x01(\t\x12\x36\n\x10signature_method\x18\x03 \x01(\x0e\x32\x1c.docferry.v1.SignatureMethod\x12*\n\x07overlap\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"d\n!SubscriptionServiceRotateResponse\x12/\n\x0csubscription\x18\x01 \x01(\x0b\x32\x19.docferry.v1.Subscription\x12\x0e\n\x06secret\x18\x02 \x01(\t\"\xf8\x01\n\x08\x44\x65livery\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\t\x12\x10\n\x08\x65vent_id\x18\x02 \x01(\t\x12\x10\n\x08sequence\x18\x03 \x01(\x04\x12\x10\n\x08\x61ttempts\x18\x04 \x01(\r\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x64ue_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\tdead_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07\x66\x61ilure\x18\x08 \x01(\t\"}\n(SubscriptionServiceListDeliveriesRequest\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\t\x12\x11\n\tdead_only\x18\x02 \x01(\x08\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"o\n)SubscriptionServiceListDeliveriesResponse\x12)\n\ndeliveries\x18\x01 \x03(\x0b\x32\x15.docferry.v1.Delivery\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"M\n SubscriptionServiceReplayRequest\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\t\x12\x10\n\x08\x65vent_id\x18\x02 \x01(\t\"5\n!SubscriptionServiceReplayResponse\x12\x10\n\x08replayed\x18\x01 \x01(\r\"&\n$SubscriptionServiceGetPushKeyRequest\";\n%SubscriptionServiceGetPushKeyResponse\x12\x12\n\npublic_key\x18\x01 \x01(\t*s\n\x0fSignatureMethod\x12 \n\x1cSIGNATURE_METHOD_UNSPECIFIED\x10\x00\x12 \n\x1cSIGNATURE_METHOD_HMAC_SHA256\x10\x01\x12\x1c\n\x18SIGNATURE_METHOD_ED25519\x10\x02\x32\x92\x06\n\x13SubscriptionService\x12g\n\x06\x43reate\x12-.docferry.v1.SubscriptionServiceCreateRequest\x1a..docferry.v1.SubscriptionServiceCreateResponse\x12\x61\n\x04List\x12+.docferry.v1.SubscriptionServiceListRequest\x1a,.docferry.v1.SubscriptionServiceListResponse\x12g\n\x06\x44\x65lete\x12-.docferry.v1.SubscriptionServiceDeleteRequest\x1a..docferry.v1.SubscriptionServiceDeleteResponse\x12g\n\x06Rotate\x12-.docferry.v1.SubscriptionServiceRotateRequest\x1a..docferry.v1.SubscriptionServiceRotateResponse\x12\x7f\n\x0eListDeliveries\x12\x35.docferry.v1.SubscriptionServiceListDeliveriesRequest\x1a\x36.docferry.v1.SubscriptionServiceListDeliveriesResponse\x12g\n\x06Replay\x12-.docferry.v1.SubscriptionServiceReplayRequest\x1a..docferry.v1.SubscriptionServiceReplayResponse\x12s\n\nGetPushKey\x12\x31.docferry.v1.SubscriptionServiceGetPushKeyRequest\x1a\x32.docferry.v1.SubscriptionServiceGetPushKeyResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&docferry/v1/subscription_service.proto\x12\x0b\x64ocferry.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd1\x02\n\x0cSubscription\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\t\x12\x0b\n\x03url\x18\x02 \x01(\t\x12/\n\x0b\x63reate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0f\x64isabled_reason\x18\x04 \x01(\t\x12,\n\x04kind\x18\x05 \x01(\x0e\x32\x1e.docferry.v1.Subscription.Kind\x12\x10\n\x08language\x18\x06 \x01(\t\x12\x13\n\x0b\x61nalysis_id\x18\x07 \x01(\t\x12\x13\n\x0b\x64ocument_id\x18\x08 \x01(\t\x12\x12\n\npublic_key\x18\t \x01(\t\"S\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\x10\n\x0cKIND_WEBHOOK\x10\x01\x12\x11\n\rKIND_WEB_PUSH\x10\x02\x12\x10\n\x0cKIND_APPRISE\x10\x03\"(\n\x08PushKeys\x12\x0e\n\x06p256dh\x18\x01 \x01(\t\x12\x0c\n\x04\x61uth\x18\x02 \x01(\t\"\xc5\x01\n SubscriptionServiceCreateRequest\x12/\n\x0csubscription\x18\x01 \x01(\x0b\x32\x19.docferry.v1.Subscription\x12\x0e\n\x06secret\x18\x02 \x01(\t\x12(\n\tpush_keys\x18\x03 \x01(\x0b\x32\x15.docferry.v1.PushKeys\x12\x36\n\x10signature_method\x18\x04 \x01(\x0e\x32\x1c.docferry.v1.SignatureMethod\"d\n!SubscriptionServiceCreateResponse\x12/\n\x0csubscription\x18\x01 \x01(\x0b\x32\x19.docferry.v1.Subscription\x12\x0e\n\x06secret\x18\x02 \x01(\t\"G\n\x1eSubscriptionServiceListRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"l\n\x1fSubscriptionServiceListResponse\x12\x30\n\rsubscriptions\x18\x01 \x03(\x0b\x32\x19.docferry.v1.Subscription\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\";\n SubscriptionServiceDeleteRequest\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\t\"#\n!SubscriptionServiceDeleteResponse\"\xaf\x01\n SubscriptionServiceRotateRequest\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\t\x12\x0e\n\x06secret\x18\x02 \x01(\t\x12\x36\n\x10signature_method\x18\x03 \x01(\x0e\x32\x1c.docferry.v1.SignatureMethod\x12*\n\x07overlap\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"d\n!SubscriptionServiceRotateResponse\x12/\n\x0csubscription\x18\x01 \x01(\x0b\x32\x19.docferry.v1.Subscription\x12\x0e\n\x06secret\x18\x02 \x01(\t\"\xf8\x01\n\x08\x44\x65livery\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\t\x12\x10\n\x08\x65vent_id\x18\x02 \x01(\t\x12\x10\n\x08sequence\x18\x03 \x01(\x04\x12\x10\n\x08\x61ttempts\x18\x04 \x01(\r\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x64ue_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\tdead_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07\x66\x61ilure\x18\x08 \x01(\t\"}\n(SubscriptionServiceListDeliveriesRequest\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\t\x12\x11\n\tdead_only\x18\x02 \x01(\x08\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"o\n)SubscriptionServiceListDeliveriesResponse\x12)\n\ndeliveries\x18\x01 \x03(\x0b\x32\x15.docferry.v1.Delivery\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"M\n SubscriptionServiceReplayRequest\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\t\x12\x10\n\x08\x65vent_id\x18\x02 \x01(\t\"5\n!SubscriptionServiceReplayResponse\x12\x10\n\x08replayed\x18\x01 \x01(\r\"&\n$SubscriptionServiceGetPushKeyRequest\";\n%SubscriptionServiceGetPushKeyResponse\x12\x12\n\npublic_key\x18\x01 \x01(\t*s\n\x0fSignatureMethod\x12 \n\x1cSIGNATURE_METHOD_UNSPECIFIED\x10\x00\x12 \n\x1cSIGNATURE_METHOD_HMAC_SHA256\x10\x01\x12\x1c\n\x18SIGNATURE_METHOD_ED25519\x10\x02\x32\x92\x06\n\x13SubscriptionService\x12g\n\x06\x43reate\x12-.docferry.v1.SubscriptionServiceCreateRequest\x1a..docferry.v1.SubscriptionServiceCreateResponse\x12\x61\n\x04List\x12+.docferry.v1.SubscriptionServiceListRequest\x1a,.docferry.v1.SubscriptionServiceListResponse\x12g\n\x06\x44\x65lete\x12-.docferry.v1.SubscriptionServiceDeleteRequest\x1a..docferry.v1.SubscriptionServiceDeleteResponse\x12g\n\x06Rotate\x12-.docferry.v1.SubscriptionServiceRotateRequest\x1a..docferry.v1.SubscriptionServiceRotateResponse\x12\x7f\n\x0eListDeliveries\x12\x35.docferry.v1.SubscriptionServiceListDeliveriesRequest\x1a\x36.docferry.v1.SubscriptionServiceListDeliveriesResponse\x12g\n\x06Replay\x12-.docferry.v1.SubscriptionServiceReplayRequest\x1a..docferry.v1.SubscriptionServiceReplayResponse\x12s\n\nGetPushKey\x12\x31.docferry.v1.SubscriptionServiceGetPushKeyRequest\x1a\x32.docferry.v1.SubscriptionServiceGetPushKeyResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'docferry.v1.subscription_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SIGNATUREMETHOD']._serialized_start=2073
-  _globals['_SIGNATUREMETHOD']._serialized_end=2188
+  _globals['_SIGNATUREMETHOD']._serialized_start=2091
+  _globals['_SIGNATUREMETHOD']._serialized_end=2206
   _globals['_SUBSCRIPTION']._serialized_start=121
-  _globals['_SUBSCRIPTION']._serialized_end=440
+  _globals['_SUBSCRIPTION']._serialized_end=458
   _globals['_SUBSCRIPTION_KIND']._serialized_start=375
-  _globals['_SUBSCRIPTION_KIND']._serialized_end=440
-  _globals['_PUSHKEYS']._serialized_start=442
-  _globals['_PUSHKEYS']._serialized_end=482
-  _globals['_SUBSCRIPTIONSERVICECREATEREQUEST']._serialized_start=485
-  _globals['_SUBSCRIPTIONSERVICECREATEREQUEST']._serialized_end=682
-  _globals['_SUBSCRIPTIONSERVICECREATERESPONSE']._serialized_start=684
-  _globals['_SUBSCRIPTIONSERVICECREATERESPONSE']._serialized_end=784
-  _globals['_SUBSCRIPTIONSERVICELISTREQUEST']._serialized_start=786
-  _globals['_SUBSCRIPTIONSERVICELISTREQUEST']._serialized_end=857
-  _globals['_SUBSCRIPTIONSERVICELISTRESPONSE']._serialized_start=859
-  _globals['_SUBSCRIPTIONSERVICELISTRESPONSE']._serialized_end=967
-  _globals['_SUBSCRIPTIONSERVICEDELETEREQUEST']._serialized_start=969
-  _globals['_SUBSCRIPTIONSERVICEDELETEREQUEST']._serialized_end=1028
-  _globals['_SUBSCRIPTIONSERVICEDELETERESPONSE']._serialized_start=1030
-  _globals['_SUBSCRIPTIONSERVICEDELETERESPONSE']._serialized_end=1065
-  _globals['_SUBSCRIPTIONSERVICEROTATEREQUEST']._serialized_start=1068
-  _globals['_SUBSCRIPTIONSERVICEROTATEREQUEST']._serialized_end=1243
-  _globals['_SUBSCRIPTIONSERVICEROTATERESPONSE']._serialized_start=1245
-  _globals['_SUBSCRIPTIONSERVICEROTATERESPONSE']._serialized_end=1345
-  _globals['_DELIVERY']._serialized_start=1348
-  _globals['_DELIVERY']._serialized_end=1596
-  _globals['_SUBSCRIPTIONSERVICELISTDELIVERIESREQUEST']._serialized_start=1598
-  _globals['_SUBSCRIPTIONSERVICELISTDELIVERIESREQUEST']._serialized_end=1723
-  _globals['_SUBSCRIPTIONSERVICELISTDELIVERIESRESPONSE']._serialized_start=1725
-  _globals['_SUBSCRIPTIONSERVICELISTDELIVERIESRESPONSE']._serialized_end=1836
-  _globals['_SUBSCRIPTIONSERVICEREPLAYREQUEST']._serialized_start=1838
-  _globals['_SUBSCRIPTIONSERVICEREPLAYREQUEST']._serialized_end=1915
-  _globals['_SUBSCRIPTIONSERVICEREPLAYRESPONSE']._serialized_start=1917
-  _globals['_SUBSCRIPTIONSERVICEREPLAYRESPONSE']._serialized_end=1970
-  _globals['_SUBSCRIPTIONSERVICEGETPUSHKEYREQUEST']._serialized_start=1972
-  _globals['_SUBSCRIPTIONSERVICEGETPUSHKEYREQUEST']._serialized_end=2010
-  _globals['_SUBSCRIPTIONSERVICEGETPUSHKEYRESPONSE']._serialized_start=2012
-  _globals['_SUBSCRIPTIONSERVICEGETPUSHKEYRESPONSE']._serialized_end=2071
-  _globals['_SUBSCRIPTIONSERVICE']._serialized_start=2191
-  _globals['_SUBSCRIPTIONSERVICE']._serialized_end=2977
+  _globals['_SUBSCRIPTION_KIND']._serialized_end=458
+  _globals['_PUSHKEYS']._serialized_start=460
+  _globals['_PUSHKEYS']._serialized_end=500
+  _globals['_SUBSCRIPTIONSERVICECREATEREQUEST']._serialized_start=503
+  _globals['_SUBSCRIPTIONSERVICECREATEREQUEST']._serialized_end=700
+  _globals['_SUBSCRIPTIONSERVICECREATERESPONSE']._serialized_start=702
+  _globals['_SUBSCRIPTIONSERVICECREATERESPONSE']._serialized_end=802
+  _globals['_SUBSCRIPTIONSERVICELISTREQUEST']._serialized_start=804
+  _globals['_SUBSCRIPTIONSERVICELISTREQUEST']._serialized_end=875
+  _globals['_SUBSCRIPTIONSERVICELISTRESPONSE']._serialized_start=877
+  _globals['_SUBSCRIPTIONSERVICELISTRESPONSE']._serialized_end=985
+  _globals['_SUBSCRIPTIONSERVICEDELETEREQUEST']._serialized_start=987
+  _globals['_SUBSCRIPTIONSERVICEDELETEREQUEST']._serialized_end=1046
+  _globals['_SUBSCRIPTIONSERVICEDELETERESPONSE']._serialized_start=1048
+  _globals['_SUBSCRIPTIONSERVICEDELETERESPONSE']._serialized_end=1083
+  _globals['_SUBSCRIPTIONSERVICEROTATEREQUEST']._serialized_start=1086
+  _globals['_SUBSCRIPTIONSERVICEROTATEREQUEST']._serialized_end=1261
+  _globals['_SUBSCRIPTIONSERVICEROTATERESPONSE']._serialized_start=1263
+  _globals['_SUBSCRIPTIONSERVICEROTATERESPONSE']._serialized_end=1363
+  _globals['_DELIVERY']._serialized_start=1366
+  _globals['_DELIVERY']._serialized_end=1614
+  _globals['_SUBSCRIPTIONSERVICELISTDELIVERIESREQUEST']._serialized_start=1616
+  _globals['_SUBSCRIPTIONSERVICELISTDELIVERIESREQUEST']._serialized_end=1741
+  _globals['_SUBSCRIPTIONSERVICELISTDELIVERIESRESPONSE']._serialized_start=1743
+  _globals['_SUBSCRIPTIONSERVICELISTDELIVERIESRESPONSE']._serialized_end=1854
+  _globals['_SUBSCRIPTIONSERVICEREPLAYREQUEST']._serialized_start=1856
+  _globals['_SUBSCRIPTIONSERVICEREPLAYREQUEST']._serialized_end=1933
+  _globals['_SUBSCRIPTIONSERVICEREPLAYRESPONSE']._serialized_start=1935
+  _globals['_SUBSCRIPTIONSERVICEREPLAYRESPONSE']._serialized_end=1988
+  _globals['_SUBSCRIPTIONSERVICEGETPUSHKEYREQUEST']._serialized_start=1990
+  _globals['_SUBSCRIPTIONSERVICEGETPUSHKEYREQUEST']._serialized_end=2028
+  _globals['_SUBSCRIPTIONSERVICEGETPUSHKEYRESPONSE']._serialized_start=2030
+  _globals['_SUBSCRIPTIONSERVICEGETPUSHKEYRESPONSE']._serialized_end=2089
+  _globals['_SUBSCRIPTIONSERVICE']._serialized_start=2209
+  _globals['_SUBSCRIPTIONSERVICE']._serialized_end=2995
 # @@protoc_insertion_point(module_scope)

@@ -47,7 +47,7 @@ Global___SignatureMethod: _TypeAlias = SignatureMethod  # noqa: Y015
 
 @_typing.final
 class Subscription(_message.Message):
-    """Somebody who is told of events: a webhook, signed by the Standard Webhooks scheme, or a browser."""
+    """Somebody who is told of events: a webhook, signed by the Standard Webhooks scheme, a browser, or people by Apprise."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -63,6 +63,8 @@ class Subscription(_message.Message):
         """Every event, as a signed POST."""
         KIND_WEB_PUSH: Subscription._Kind.ValueType  # 2
         """What people care for (finished, failed, corrected), by Web Push (RFC 8030)."""
+        KIND_APPRISE: Subscription._Kind.ValueType  # 3
+        """The same by Apprise (ntfy, Slack, e-mail and others), to an address that only the settings can hold."""
 
     class Kind(_Kind, metaclass=_KindEnumTypeWrapper):
         """How it is told."""
@@ -73,6 +75,8 @@ class Subscription(_message.Message):
     """Every event, as a signed POST."""
     KIND_WEB_PUSH: Subscription.Kind.ValueType  # 2
     """What people care for (finished, failed, corrected), by Web Push (RFC 8030)."""
+    KIND_APPRISE: Subscription.Kind.ValueType  # 3
+    """The same by Apprise (ntfy, Slack, e-mail and others), to an address that only the settings can hold."""
 
     SUBSCRIPTION_ID_FIELD_NUMBER: _builtins.int
     URL_FIELD_NUMBER: _builtins.int
@@ -86,7 +90,7 @@ class Subscription(_message.Message):
     subscription_id: _builtins.str
     """Output only. Unique."""
     url: _builtins.str
-    """Required. Where events are posted, http or https; a browser's endpoint."""
+    """Required. Where events are posted, http or https; a browser's endpoint; of an Apprise address the scheme alone."""
     disabled_reason: _builtins.str
     """Output only. Why it was switched off, or empty while it works."""
     kind: Global___Subscription.Kind.ValueType

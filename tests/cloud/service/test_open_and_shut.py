@@ -16,6 +16,7 @@ from docferry_cloud.access.gate import REMEMBERED_S, Gate
 from docferry_cloud.access.keys import Keys, parsed
 from docferry_cloud.access.limits import MOST_BUCKETS, CallLimits
 from docferry_cloud.access.rules import Scope
+from docferry_cloud.access.strangers import Strangers
 from docferry_cloud.commands import cloud_app
 from docferry_cloud.database import Database
 from docferry_cloud.rows import Limits
@@ -81,16 +82,21 @@ async def test_with_keys_and_tls_a_public_address_is_served(tmp_path, running, c
             assert failure.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
+def _gate(world, keys):
+    unlimited = CallLimits(0, 1)
+    return Gate(world.database, keys, (), unlimited, Strangers(unlimited), Trail(world.database, 90))
+
+
 async def test_every_front_end_sees_a_revocation_by_itself(world, until):
     keys = Keys(world.database)
-    gates = [Gate(world.database, keys, (), CallLimits(0, 1), Trail(world.database, 90)) for _ in range(2)]
+    gates = [_gate(world, keys) for _ in range(2)]
     key, text = keys.create("shop", [Scope.READ])
 
     async def admitted() -> list[bool]:
         found = []
         for gate in gates:
             try:
-                await gate.visitor(call_metadata(text))
+                await gate.visitor(call_metadata(text), "")
                 found.append(True)
             except Unauthenticated:
                 found.append(False)
@@ -107,10 +113,10 @@ async def test_every_front_end_sees_a_revocation_by_itself(world, until):
 async def test_ids_that_nobody_issued_do_not_fill_the_memory(world):
     keys = Keys(world.database)
     keys.create("shop", [Scope.READ])
-    gate = Gate(world.database, keys, (), CallLimits(0, 1), Trail(world.database, 90))
+    gate = _gate(world, keys)
     for number in range(300):
         with pytest.raises(Unauthenticated):
-            await gate.visitor(call_metadata(f"dfk_{number:012x}_{'x' * 43}"))
+            await gate.visitor(call_metadata(f"dfk_{number:012x}_{'x' * 43}"), "")
     assert not gate._remembered
 
 

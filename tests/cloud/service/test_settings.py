@@ -46,12 +46,16 @@ def test_a_whole_file_is_read(tmp_path):
         url = "https://example.org/hook"
         secret = "{SECRET}"
         tenant = "shop"
+        [[apprise]]
+        url = "ntfy://topic"
+        tenant = "shop"
         """,
     )
     assert settings.directory == tmp_path / "data"
     assert settings.tokens[0].tenant == "shop"
     assert settings.tokens[0].sha256 == bytes.fromhex(HASH)
     assert settings.webhooks[0].url == "https://example.org/hook"
+    assert [(one.url, one.language) for one in settings.apprise] == [("ntfy://topic", "en")]
     assert settings.allow_private
 
 
@@ -67,6 +71,9 @@ def test_a_whole_file_is_read(tmp_path):
         ('webhooks.endpoints = [{url = "ftp://x/", secret = "s", tenant = "a"}]', "URL"),
         ('webhooks.endpoints = [{url = "http://x/", secret = "whsec_short", tenant = "a"}]', "secret"),
         ('tls.key = "key.pem"', "belong together"),
+        ('apprise = [{url = "ntfy", tenant = "a"}]', "Apprise"),
+        ('apprise = [{url = "ntfy://x", tenant = "a", language = "fr"}]', "language"),
+        ('apprise = [{url = "ntfy://x"}]', "tenant"),
         ('listen = {host = "0.0.0.0", behind_proxy = true, reflection = true}', "listen.reflection"),
         ("listen.prot = 1", "listen.prot"),
         ("queue.limit = 0", "queue.limit"),
@@ -95,6 +102,12 @@ def test_http_behind_a_stated_proxy_may_bind_a_public_address(tmp_path):
     token = f'[[tokens]]\ntoken_sha256 = "{HASH}"\ntenant = "t"\ndevice = "d"'
     settings = _load(tmp_path, f'[http]\nhost = "0.0.0.0"\nport = 8080\nbehind_proxy = true\n{token}')
     assert (settings.http_host, settings.http_port) == ("0.0.0.0", 8080)
+
+
+def test_a_malformed_apprise_address_is_told_without_it(tmp_path):
+    with pytest.raises(ConfigurationError) as failure:
+        _load(tmp_path, 'apprise = [{url = "ntfy:/token", tenant = "a"}]')
+    assert "token" not in str(failure.value)
 
 
 def test_a_malformed_webhook_is_told_without_its_secret(tmp_path):
