@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -81,7 +82,7 @@ def items(analysis: analysis_pb2.Analysis, document: document_pb2.Document) -> l
 async def show(visit: Visit) -> Response:
     """The form."""
     analysis, version = await read(visit)
-    found = items(analysis, version.interpretation.document)
+    found = await asyncio.to_thread(items, analysis, version.interpretation.document)
     return visit.page(
         "review.html",
         title=f"Review {analysis.file_name}",
@@ -108,7 +109,7 @@ async def settle(visit: Visit) -> Response:
         raise InputError("nothing of this document has been read yet", remedy="wait until it has been read")
     document = analysis.versions[-1].interpretation.document
     checked = {value for value in form.getlist("settled") if isinstance(value, str)}
-    request = correction(analysis, document, int(number), texts, checked)
+    request = await asyncio.to_thread(correction, analysis, document, int(number), texts, checked)
     if request.lines or request.fields:
         await visit.call("AnalysisService.Correct", request, pb.CorrectResponse)
     return RedirectResponse(await _next(visit, analysis_id), 303)
