@@ -14,10 +14,11 @@ TAIL = 1024
 
 
 class Watcher:
-    """One stream: whose events it is told, which of them, and its bell."""
+    """One stream: whose events it is told, which of them, by which claim (empty: by none), and its bell."""
 
-    def __init__(self, tenant: str, analysis_id: str = "", *, progress: bool = False) -> None:
+    def __init__(self, tenant: str, analysis_id: str = "", *, progress: bool = False, claim: str = "") -> None:
         self.tenant = tenant
+        self.claim = claim
         self._analysis_id = analysis_id
         self._progress = progress
         self._bell = asyncio.Event()

@@ -75,14 +75,15 @@ def listing(request: pb.AnalysisServiceListRequest) -> Listing:
     same.ClearField("page_token")
     return Listing(
         states=frozenset(_STATES[number] for number in request.states),
-        document_id=request.document_id,
+        document_id=request.document_id.replace("\0", ""),
         created_from=_micros(request.created_from) if request.HasField("created_from") else None,
         created_before=_micros(request.created_before) if request.HasField("created_before") else None,
         oldest_first=request.order == _ORDER.Value("ORDER_OLDEST_FIRST"),
         doubt_first=request.order == _ORDER.Value("ORDER_DOUBT_FIRST"),
         words=tuple(folded(request.query).split()),
         routes=frozenset(request.routes),
-        device=request.device,
+        # PostgreSQL takes no NUL, not even in what is compared.
+        device=request.device.replace("\0", ""),
         name=hashlib.sha256(same.SerializeToString(deterministic=True)).hexdigest()[:8],
     )
 

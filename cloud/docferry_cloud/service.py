@@ -170,14 +170,15 @@ class Service:
         """A page of analyses."""
         return await self._database.run(page, self._database, tenant, wanted, limit, after)
 
-    def watch(self, tenant: str, request: pb.AnalysisServiceWatchRequest) -> AsyncGenerator[Told | Beat, None]:
+    def watch(self, caller: Caller, request: pb.AnalysisServiceWatchRequest) -> AsyncGenerator[Told | Beat, None]:
         """Events from the past, then live."""
         return self._feed.watch(
-            tenant,
+            caller.tenant,
             resume_token=request.resume_token,
             analysis_id=request.analysis_id,
             live_only=request.live_only,
             progress=request.progress,
+            claim=caller.who if caller.claimed else "",
         )
 
     async def cancel(self, tenant: str, analysis_id: str) -> AnalysisRow:

@@ -151,8 +151,7 @@ class AnalysisServicer(Servicer, analysis_grpc.AnalysisServiceServicer):
         self, request: pb.AnalysisServiceWatchRequest, caller: Caller
     ) -> AsyncGenerator[pb.AnalysisServiceWatchResponse, None]:
         """Give events as they come."""
-        tenant = caller.tenant
-        async with aclosing(self._service.watch(tenant, request)) as items:
+        async with aclosing(self._service.watch(caller, request)) as items:
             async for item in items:
                 if isinstance(item, Told):
                     yield pb.AnalysisServiceWatchResponse(event=resources.event(item.row, item.token))

@@ -23,6 +23,8 @@ MAX_SUBSCRIPTIONS = 50
 """Of one tenant, browsers apart."""
 MAX_BROWSERS = 1000
 """Browsers of one tenant."""
+MAX_BROWSERS_OF_ONE = 10
+"""Browsers that wait for one analysis: so many whoever holds its link can add, and no more."""
 MAX_OVERLAP_S = 7 * 86400
 """The longest time that an old key signs beside the new one."""
 
@@ -91,7 +93,8 @@ class Subscriptions:
 
         Raises:
             InputError: The URL, a key, the language or a filter cannot be used.
-            Overloaded: The tenant has `MAX_SUBSCRIPTIONS` already.
+            Overloaded: The tenant has `MAX_SUBSCRIPTIONS` or `MAX_BROWSERS` already, or `MAX_BROWSERS_OF_ONE` browsers
+                wait for the analysis.
         """
         secret = _checked(wish)
         row = {
@@ -119,6 +122,14 @@ class Subscriptions:
             count = sa.select(sa.func.count()).where(subscriptions.c.tenant == tenant, group)
             if connection.execute(count).scalar_one() >= most:
                 raise Overloaded(f"the tenant has {most} subscriptions", retry_after=60, remedy="delete one first")
+            if wish.kind is SinkKind.WEB_PUSH and wish.analysis_id:
+                of_one = count.where(subscriptions.c.analysis_id == wish.analysis_id)
+                if connection.execute(of_one).scalar_one() >= MAX_BROWSERS_OF_ONE:
+                    raise Overloaded(
+                        f"{MAX_BROWSERS_OF_ONE} browsers wait for this document already",
+                        retry_after=60,
+                        remedy="let one of those tell you",
+                    )
             _insert(connection, row, tenant, configured=False)
         return _row(row), secret if wish.kind is SinkKind.WEBHOOK else ""
 

@@ -8,7 +8,7 @@ import binascii
 import functools
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import chain
@@ -24,6 +24,8 @@ from docferry_cloud.schema import EventType
 log = logging.getLogger(__name__)
 
 _BATCH = 100
+MAX_CLAIM_WATCHERS = 8
+"""Streams of one claim at once; of all claims of a tenant together it is half of the tenant's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,21 +172,24 @@ class EventFeed:
         analysis_id: str = "",
         live_only: bool = False,
         progress: bool = False,
+        claim: str = "",
     ) -> AsyncGenerator[Told | Beat, None]:
         """The tenant's events after `resume_token`, then live ones, with a beat at the end of the past and in silence.
 
         The cursor moves when the consumer asks for the next item, so what was not handed over comes again.
 
+        Args:
+            claim: Names the claim that its holder watches by; empty for everyone with a key.
+
         Raises:
             InputError: The token is malformed.
             HistoryGone: Events after the token were purged, or it is of another log.
-            Overloaded: The tenant has too many watchers.
+            Overloaded: The tenant has too many watchers, or the claim, or all of the tenant's claims.
         """
         cursor = await self._start(resume_token, live_only=live_only)
         watchers = self._watchers.setdefault(tenant, set())
-        if len(watchers) >= self._max_watchers:
-            raise Overloaded(f"{self._max_watchers} watchers are connected already", retry_after=30)
-        watcher = Watcher(tenant, analysis_id, progress=progress)
+        self._check_room(watchers, claim)
+        watcher = Watcher(tenant, analysis_id, progress=progress, claim=claim)
         watchers.add(watcher)
         self._metrics.set("docferry_watchers", self._watching)
         read = functools.partial(self._log.read, tenant, analysis_id=analysis_id, progress=progress)
@@ -197,6 +202,18 @@ class EventFeed:
             if not watchers:
                 self._watchers.pop(tenant, None)
             self._metrics.set("docferry_watchers", self._watching)
+
+    def _check_room(self, watchers: Collection[Watcher], claim: str) -> None:
+        if len(watchers) >= self._max_watchers:
+            raise Overloaded(f"{self._max_watchers} watchers are connected already", retry_after=30)
+        if not claim:
+            return
+        # Who holds a link must not be able to lock out those who hold keys, nor those who hold other links.
+        held = [watcher.claim for watcher in watchers if watcher.claim]
+        if held.count(claim) >= MAX_CLAIM_WATCHERS:
+            raise Overloaded(f"{MAX_CLAIM_WATCHERS} watchers of this link are connected already", retry_after=30)
+        if len(held) >= max(1, self._max_watchers // 2):
+            raise Overloaded("too many watchers of links are connected already", retry_after=30)
 
     @property
     def _watching(self) -> int:

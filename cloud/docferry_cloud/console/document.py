@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +26,8 @@ EXPORTS = ("markdown", "json", "csv", "xlsx", "html", "pdf")
 _LARGEST_VERSION = 1 << 31
 _SIDES = {"page": 1100, "review": 2000, "full": 3000}
 """Pixels of a page's longer side: on a page of the console, and by itself."""
+_MOST_ALIGNED = 250_000
+"""Lines of one side times lines of the other up to which they are aligned: what that takes grows with this product."""
 _NO_PIXELS = "PIXELS_UNAVAILABLE"
 
 
@@ -45,7 +49,7 @@ async def document(visit: Visit) -> Response:
         version=version,
         versions=await _heads(visit, analysis),
         pages=len(content.document.pages),
-        page=_page_values(analysis, version, 0) if content.document.pages else None,
+        page=await asyncio.to_thread(_page_values, analysis, version, 0) if content.document.pages else None,
         fields=[_field(field) for field in content.document.fields],
         content=content,
         failure=analysis.error.message if analysis.state == analysis_pb2.Analysis.STATE_FAILED else "",
@@ -57,7 +61,7 @@ async def document(visit: Visit) -> Response:
 async def page(visit: Visit) -> Response:
     """One page: as a piece that the document's page takes in, or by itself where no script runs."""
     analysis, version = await read(visit)
-    values = _page_values(analysis, version, _page_number(visit))
+    values = await asyncio.to_thread(_page_values, analysis, version, _page_number(visit))
     template = "page_piece.html" if "piece" in visit.request.query_params else "page.html"
     return visit.page(
         template,
@@ -113,14 +117,15 @@ async def compare(visit: Visit) -> Response:
     number = _whole(query.get("page", ""), 0)
     pages = [list(version.interpretation.document.pages) for version in both]
     lines = [_texts(of[number]) if number < len(of) else [] for of in pages]
+    fields = [[f"{f.name}: {f.value}" for f in version.interpretation.document.fields] for version in both]
     return visit.page(
         "compare.html",
         title=f"Versions {left} and {right}",
         url=url(analysis_id),
         versions=heads,
         both=both,
-        fields=_beside([[f"{f.name}: {f.value}" for f in version.interpretation.document.fields] for version in both]),
-        lines=_beside(lines),
+        fields=await asyncio.to_thread(_beside, fields),
+        lines=await asyncio.to_thread(_beside, lines),
         number=number,
         pages=max(len(of) for of in pages),
     )
@@ -213,8 +218,10 @@ def _texts(page: document_pb2.Page) -> list[str]:
 
 
 def _beside(both: Sequence[Sequence[str]]) -> list[tuple[str, str, bool]]:
-    """Rows of left, right and whether they are the same, aligned by what they say."""
+    """Rows of left, right and whether they are the same, aligned by what they say; too many stand line by line."""
     left, right = both
+    if len(left) * len(right) > _MOST_ALIGNED:
+        return [(one, other, one == other) for one, other in itertools.zip_longest(left, right, fillvalue="")]
     rows: list[tuple[str, str, bool]] = []
     matcher = difflib.SequenceMatcher(None, left, right, autojunk=False)
     for kind, i, i_end, j, j_end in matcher.get_opcodes():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -81,7 +82,7 @@ def items(analysis: analysis_pb2.Analysis, document: document_pb2.Document) -> l
 async def show(visit: Visit) -> Response:
     """The form."""
     analysis, version = await read(visit)
-    found = items(analysis, version.interpretation.document)
+    found = await asyncio.to_thread(items, analysis, version.interpretation.document)
     return visit.page(
         "review.html",
         title=f"Review {analysis.file_name}",
@@ -104,9 +105,11 @@ async def settle(visit: Visit) -> Response:
         raise InputError("the form names no version", remedy="load the page again")
     wanted = pb.AnalysisServiceGetRequest(analysis_id=analysis_id, version=int(number))
     analysis = (await visit.call("AnalysisService.Get", wanted, pb.AnalysisServiceGetResponse)).analysis
+    if not analysis.versions:
+        raise InputError("nothing of this document has been read yet", remedy="wait until it has been read")
     document = analysis.versions[-1].interpretation.document
     checked = {value for value in form.getlist("settled") if isinstance(value, str)}
-    request = correction(analysis, document, int(number), texts, checked)
+    request = await asyncio.to_thread(correction, analysis, document, int(number), texts, checked)
     if request.lines or request.fields:
         await visit.call("AnalysisService.Correct", request, pb.CorrectResponse)
     return RedirectResponse(await _next(visit, analysis_id), 303)
@@ -119,11 +122,17 @@ def correction(
     texts: Mapping[str, str],
     checked: Iterable[str],
 ) -> pb.CorrectRequest:
-    """What a form settles: what is checked, and what was changed. Confirming a text as it is says that it is right."""
+    """What a form settles: what is checked, and what was changed. Confirming a text as it is says that it is right.
+
+    What the form did not show stays in doubt, even where it is checked.
+    """
     settled = set(checked)
     request = pb.CorrectRequest(analysis_id=analysis.analysis_id, version=version)
     for item in items(analysis, document):
-        given = [texts.get(entry.name, entry.text).strip() for entry in item.entries]
+        if any(entry.name not in texts for entry in item.entries):
+            # It was not on the page, so nobody has looked at it.
+            continue
+        given = [_given(texts[entry.name], entry.text) for entry in item.entries]
         changed = any(text != entry.text for text, entry in zip(given, item.entries, strict=True))
         if item.key not in settled and not changed:
             continue
@@ -142,6 +151,16 @@ def correction(
             if text != field.value:
                 put_right.value, put_right.normalized = text, _normalized(rest, text)
     return request
+
+
+def _given(typed: str, shown: str) -> str:
+    """What a person gave: the text as it was shown unless they changed more than what a form changes by itself."""
+    return shown if _plain(typed) == _plain(shown) else _plain(typed)
+
+
+def _plain(text: str) -> str:
+    """As a one-line field of a form gives it back: without line breaks, and without spaces around it."""
+    return text.replace("\r", "").replace("\n", "").strip()
 
 
 async def _next(visit: Visit, analysis_id: str) -> str:

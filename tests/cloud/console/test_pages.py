@@ -144,6 +144,14 @@ async def test_the_review_goes_from_doubt_to_doubt_and_stores_what_was_settled(a
     assert (await admin.post(f"/review/{small.analysis_id}", version="x")).status_code == 400
 
 
+async def test_the_review_of_what_nobody_has_read_yet_asks_to_wait(admin, place, make_envelope, make_part):
+    part = make_part(b"later", kind=envelope_pb2.PART_KIND_ORIGINAL, inline=False)
+    taken = await place.caller.submit(make_envelope(structure=None, parts=[part]))
+    answer = await admin.post(f"/review/{taken.analysis_id}", version="0")
+    assert answer.status_code == 400
+    assert "wait until it has been read" in answer.text
+
+
 async def test_routing_adds_up_what_was_saved(admin, place, make_envelope):
     for decision in (envelope_pb2.ROUTE_DECISION_STRUCTURE, envelope_pb2.ROUTE_DECISION_PAGE):
         route = envelope_pb2.Route(decision=decision, risk=0.25)
@@ -154,7 +162,8 @@ async def test_routing_adds_up_what_was_saved(admin, place, make_envelope):
     assert re.search(r"Bytes saved: 99\d\.\d kB of 1\.0 MB", page)
     assert "50 % of the documents" in page
     assert "not known" not in page
-    assert (await admin.get("/routing", params={"days": "nonsense"})).status_code == 200
+    for odd in ("nonsense", "0", "9" * 5000, "030999999999"):
+        assert (await admin.get("/routing", params={"days": odd})).status_code == 200, odd[:20]
 
 
 async def test_devices_are_shown_with_their_health(admin, place, submit):
@@ -197,7 +206,7 @@ async def test_a_keys_secret_is_shown_once_and_revoking_holds(admin, place):
     await admin.post(f"/keys/{key_id}/revoke", "/keys")
     assert "revoked" in (await admin.get("/keys")).text
     assert place.service.server._keys.find(key_id).key.revoke_time
-    for wrong in ({"days": "x"}, {"days": "0"}, {"scope": "root"}, {"scope": []}):
+    for wrong in ({"days": "x"}, {"days": "0"}, {"days": "030999999999"}, {"scope": "root"}, {"scope": []}):
         assert (await admin.post("/keys", **({"scope": "read"} | wrong))).status_code == 400
 
 

@@ -21,6 +21,7 @@ async def test_a_stranger_is_sent_to_the_login_from_everywhere(place):
             answer = await browser.send(path, token="0" * 64)
             assert (answer.status_code, answer.headers["location"]) == (303, "/console/login"), path
         form = await browser.get("/login")
+        assert 'autocomplete="off"' in form.text
         assert form.status_code == 200
         assert (await browser.client.get("/console")).headers["location"] == "/console/inbox"
 

@@ -21,6 +21,7 @@ from docferry_cloud.access.claims import MAX_CLAIMS, MAX_OPEN_WITHIN_S, SESSION_
 from docferry_cloud.access.keys import Keys
 from docferry_cloud.access.rules import RULES, Scope
 from docferry_cloud.analysis_rows import MICROSECONDS
+from docferry_cloud.watch import MAX_CLAIM_WATCHERS
 from tests.cloud.service.browser import Browser
 from tests.cloud.service.running import DEADLINE, running_server
 
@@ -257,3 +258,36 @@ async def test_no_secret_is_in_the_database(service, caller, finished):
     for text in (link.token, session):
         assert text.split("_", 2)[2].encode() not in stored.link_sha256 + stored.session_sha256
         assert text.split("_", 2)[2] not in str(stored)
+
+
+async def test_holders_of_links_leave_the_keys_and_each_other_room_to_watch(
+    service, caller, finished, make_envelope, monkeypatch
+):
+    monkeypatch.setattr(service.server._feed, "_max_watchers", 2 * (MAX_CLAIM_WATCHERS + 1))
+    other = await caller.submit(make_envelope())
+    holder, _ = await _opened(service, caller, finished.analysis_id)
+    second, _ = await _opened(service, caller, other.analysis_id)
+    open_calls = []
+
+    async def watch(token, analysis_id):
+        stub = analysis_service_pb2_grpc.AnalysisServiceStub(service.channel)
+        wanted = pb.AnalysisServiceWatchRequest(analysis_id=analysis_id)
+        call = stub.Watch(wanted, timeout=DEADLINE, metadata=call_metadata(token))
+        open_calls.append(call)
+        return await call.read()
+
+    async def refused(token, analysis_id):
+        with pytest.raises(grpc.aio.AioRpcError) as failure:
+            await watch(token, analysis_id)
+        return failure.value.code()
+
+    for _ in range(MAX_CLAIM_WATCHERS):
+        assert await watch(holder.token, finished.analysis_id)
+    assert await refused(holder.token, finished.analysis_id) is CODE.RESOURCE_EXHAUSTED
+    assert await watch(second.token, other.analysis_id)
+    # Half of the tenant's places are for keys.
+    assert await refused(second.token, other.analysis_id) is CODE.RESOURCE_EXHAUSTED
+    for _ in range(MAX_CLAIM_WATCHERS + 1):
+        assert await watch(caller.token, finished.analysis_id)
+    for call in open_calls:
+        call.cancel()

@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from docferry.errors import NotFound
+from docferry.errors import NotFound, Overloaded
 from docferry.v1 import analysis_pb2, document_pb2
 from docferry_cloud.commands import cloud_app
 from docferry_cloud.database import Database
@@ -13,7 +13,7 @@ from docferry_cloud.deliveries import Deliveries
 from docferry_cloud.rows import NewVersion
 from docferry_cloud.schema import SinkKind
 from docferry_cloud.sinks.titles import Facts
-from docferry_cloud.subscriptions import Subscriptions, Wish
+from docferry_cloud.subscriptions import MAX_BROWSERS_OF_ONE, Subscriptions, Wish
 from tests.cloud.service.browser import Browser
 from tests.cloud.service.world import World
 
@@ -29,11 +29,11 @@ def rows(world):
 def subscribe(world):
     subscriptions = Subscriptions(world.database, world.clock)
 
-    def make(kind=SinkKind.WEBHOOK, **fields) -> str:
+    def make(kind=SinkKind.WEBHOOK, url="https://example.org/", **fields) -> str:
         if kind is SinkKind.WEB_PUSH:
             browser = Browser()
             fields |= {"p256dh": browser.p256dh, "auth": browser.auth}
-        return subscriptions.create("tenant", Wish("https://example.org/", kind, **fields))[0].subscription_id
+        return subscriptions.create("tenant", Wish(url, kind, **fields))[0].subscription_id
 
     return make
 
@@ -107,6 +107,23 @@ def test_a_browser_that_waits_for_a_deleted_document_goes_and_the_others_stay(wo
     rows.tidy()
     listed = [row.subscription_id for row in Subscriptions(world.database).page("tenant", 10, None)]
     assert set(listed) == {names[0], everything}
+
+
+def test_so_many_browsers_wait_for_one_document_and_leave_room_for_those_of_others(world, subscribe):
+    one, other = world.take(), world.take()
+
+    def browser(number, analysis_id):
+        return subscribe(SinkKind.WEB_PUSH, f"https://push.example/{number}", analysis_id=analysis_id)
+
+    names = [browser(number, one) for number in range(MAX_BROWSERS_OF_ONE)]
+    with pytest.raises(Overloaded, match="wait for this document"):
+        browser(MAX_BROWSERS_OF_ONE, one)
+    # One that is known already only renews its keys.
+    assert browser(0, one) == names[0]
+    browser(0, other)
+    for number in range(MAX_BROWSERS_OF_ONE + 1):
+        browser(number, "")
+    subscribe(url="https://example.org/hook", analysis_id=one)
 
 
 def test_programs_are_told_everything_and_people_what_they_care_for(world, rows, subscribe):

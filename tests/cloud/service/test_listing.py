@@ -61,6 +61,12 @@ async def test_a_page_token_is_of_its_own_list_only(caller, five, reason_of):
         assert reason_of(failure.value) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_INPUT")
 
 
+async def test_what_no_database_can_hold_is_left_out_of_the_conditions(caller, five):
+    for fields in ({"device": "\0"}, {"document_id": "\0"}, {"query": "\0"}):
+        assert len((await _ids(caller, **fields))[0]) == 5, fields
+    assert (await _ids(caller, document_id=f"{five[1].document_id}\0"))[0] == [five[1].analysis_id]
+
+
 @pytest.mark.parametrize("fields", [{"states": [0]}, {"states": [99]}, {"order": 7}])
 async def test_a_state_or_an_order_that_does_not_exist_is_refused(caller, fields, reason_of):
     with pytest.raises(grpc.aio.AioRpcError) as failure:
