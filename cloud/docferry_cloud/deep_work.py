@@ -21,7 +21,9 @@ from docferry_cloud.log_ids import ids_of
 from docferry_cloud.rows import NewVersion
 from docferry_cloud.schema import WantState
 from docferry_cloud.store import Store
+from docferry_cloud.turns import Turns
 from docferry_cloud.wanted import part_of
+from docferry_cloud.work import ALONE_PATIENCE_S
 
 log = logging.getLogger(__name__)
 
@@ -33,17 +35,33 @@ class DeepWork:
 
     Args:
         stopping: Set when the service shuts down; work then stops and is given back.
+        turns: Of all work in this process, fast and deep.
     """
 
-    def __init__(self, store: Store, waiting: DeepenList, deep: Deepener, stopping: threading.Event) -> None:
+    def __init__(
+        self, store: Store, waiting: DeepenList, deep: Deepener, stopping: threading.Event, turns: Turns
+    ) -> None:
         self._store = store
         self._waiting = waiting
         self._deep = deep
         self._stopping = stopping
+        self._turns = turns
 
     def run(self, analysis_id: str) -> None:
-        """Claim and deepen one analysis; what fails is tried again later."""
-        with self._waiting.claimed(analysis_id, self._deep.name) as claim:
+        """Claim and deepen one analysis; what fails is tried again later.
+
+        It takes its turn among the fast ones, so that one that may kill the process takes no other along.
+        """
+        if not self._waiting.is_suspect(analysis_id):
+            with self._turns.beside():
+                self._run(analysis_id, alone=False)
+            return
+        with self._turns.alone(ALONE_PATIENCE_S) as free:
+            if free:
+                self._run(analysis_id, alone=True)
+
+    def _run(self, analysis_id: str, *, alone: bool) -> None:
+        with self._waiting.claimed(analysis_id, self._deep.name, alone=alone) as claim:
             if claim is None:
                 return
             with about(**ids_of(claim.analysis_id, claim.document_id, claim.tenant)):

@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from docferry.document import Page, Quality
-from docferry.errors import EngineError, ImageTooLarge
+from docferry.errors import EngineError, ImageTooLarge, Unavailable
 from docferry.v1 import analysis_pb2, envelope_pb2
-from docferry_cloud.deepen_list import DeepenList
+from docferry_cloud.deep_work import DeepWork
+from docferry_cloud.deepen_list import MOST_FAILURES, DeepenList
 from docferry_cloud.dialects import DatabaseAway
 from docferry_cloud.engine import Task
 from docferry_cloud.interpreter import Interpreter
@@ -79,3 +80,75 @@ def test_a_database_that_is_away_or_a_service_that_stops_is_no_failure_of_the_fu
     stopping = threading.Event()
     stopped = deep(Failing(OverflowError(), stopping.set), stopping)
     assert [world.state(each) for each in (away, stopped)] == [State.PENDING] * 2
+
+
+class Killed(BaseException):
+    """Nothing that a process does on its way out happens when this passes through."""
+
+
+class Deadly(Failing):
+    """Its second step takes the process along."""
+
+    def __init__(self):
+        super().__init__(Killed())
+        self.name = "deep"
+
+
+def dies_over(world, engine, analysis_id, owner):
+    """A process leases and works on it and dies; the next one finds only what the rows say."""
+    work, waiting = world.work(owner), DeepenList(world.database, world.log, owner, world.clock)
+    world.now += 3_600_000_000
+    work.announce_alive(10)
+    if analysis_id in waiting.lease(10.0):
+        try:
+            DeepWork(world.store, waiting, engine, threading.Event(), work.turns).run(analysis_id)
+        finally:
+            work.announce_gone()
+
+
+def test_a_document_that_kills_whoever_reads_it_deeply_does_so_three_times_at_most(world, deep):
+    analysis_id = deep(Failing(EngineError("not now", remedy="wait")))
+    for number in range(MOST_FAILURES):
+        with pytest.raises(Killed):
+            dies_over(world, Deadly(), analysis_id, f"dies {number}")
+    dies_over(world, Deadly(), analysis_id, "lives")
+    world.now += 3_600_000_000
+    assert DeepenList(world.database, world.log, "next", world.clock).lease(1.0) == []
+    assert world.state(analysis_id) is State.SUCCEEDED
+
+
+def test_one_over_which_a_process_died_is_read_while_nothing_else_runs(world, deep):
+    analysis_id = deep(Failing(EngineError("not now", remedy="wait")))
+    work, waiting = world.work("lives"), DeepenList(world.database, world.log, "lives", world.clock)
+    turns = []
+
+    def look():
+        with work.turns.alone(0.0) as free:
+            turns.append("none" if free else "alone" if work.turns._taken else "beside")
+
+    engine = Failing(Unavailable("away", remedy="wait"), look)
+    engine.name = "deep"
+
+    def read():
+        world.now += 3_600_000_000
+        work.announce_alive(10)
+        assert waiting.lease(10.0) == [analysis_id]
+        DeepWork(world.store, waiting, engine, threading.Event(), work.turns).run(analysis_id)
+
+    read()
+    with pytest.raises(Killed):
+        dies_over(world, Deadly(), analysis_id, "dies")
+    read()
+    # It has ended without killing anyone: no suspect any more.
+    read()
+    assert turns == ["beside", "alone", "beside"]
+
+
+def test_a_model_that_is_away_counts_no_failure_however_often(world, deep):
+    analysis_id = deep(Failing(EngineError("not now", remedy="wait")))
+    engine = Failing(Unavailable("away", remedy="wait"))
+    engine.name = "deep"
+    for _ in range(2 * MOST_FAILURES):
+        dies_over(world, engine, analysis_id, "lives")
+    world.now += 3_600_000_000
+    assert DeepenList(world.database, world.log, "next", world.clock).lease(1.0) == [analysis_id]
