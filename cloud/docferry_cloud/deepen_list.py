@@ -115,6 +115,16 @@ class DeepenList:
         finally:
             self._hold(analysis_id, -1)
 
+    def is_ours(self, claim: DeepClaim) -> bool:
+        """Whether a version is still to be added: not deleted, put right or taken over since the claim."""
+        query = (
+            sa.select(analyses.c.version)
+            .join(deepenings, deepenings.c.analysis_id == analyses.c.analysis_id)
+            .where(self._ours(claim.analysis_id), analyses.c.version == claim.version)
+        )
+        with self._database.read() as connection:
+            return connection.execute(query).first() is not None
+
     def finish(self, claim: DeepClaim, version: NewVersion, content_key: bytes | None) -> bool:
         """Add the version and its event, if nothing was added since the claim."""
         of = digest(version.interpretation)

@@ -39,7 +39,8 @@ from docferry_cloud.work import MAX_ATTEMPTS, Claim, WorkList
 log = logging.getLogger(__name__)
 
 EFFORTS: Mapping[int, Effort] = {pb.EFFORT_FAST: Effort.FAST, pb.EFFORT_DEEP: Effort.DEEP}
-_ASK_EVERY_S = 0.25
+ASK_EVERY_S = 0.25
+"""Seconds between two looks whether work is still wanted, at least."""
 _RETRY_WAIT_S = 10.0
 _STORE_WAIT_S = 1.0
 
@@ -225,7 +226,7 @@ class Interpreter:
 
         def cancelled() -> bool:
             nonlocal asked, ours
-            if ours and time.monotonic() - asked > _ASK_EVERY_S:
+            if ours and time.monotonic() - asked > ASK_EVERY_S:
                 ours = self._work.is_ours(analysis_id)
                 asked = time.monotonic()
             return self._stopping.is_set() or not ours

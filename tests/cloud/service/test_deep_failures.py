@@ -1,6 +1,7 @@
 """A full model that fails: the fast answer stands, and neither it nor its neighbours are lost."""
 
 import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -80,6 +81,27 @@ def test_a_database_that_is_away_or_a_service_that_stops_is_no_failure_of_the_fu
     stopping = threading.Event()
     stopped = deep(Failing(OverflowError(), stopping.set), stopping)
     assert [world.state(each) for each in (away, stopped)] == [State.PENDING] * 2
+
+
+class Patient(Failing):
+    """Its second step reads until nobody wants it any more."""
+
+    name = "deep"
+
+    def deepen(self, page, read, effort, cancelled):
+        self.hook()
+        until = time.monotonic() + 20
+        while not cancelled() and time.monotonic() < until:
+            threading.Event().wait(0.01)
+        self.stopped = cancelled()
+        raise EngineError("stopped", remedy="none needed")
+
+
+def test_a_deep_reading_of_what_was_deleted_meanwhile_stops(world, deep):
+    analysis_id = deep(Failing(EngineError("not now", remedy="wait")))
+    engine = Patient(None, lambda: world.store.delete("tenant", analysis_id))
+    dies_over(world, engine, analysis_id, "lives")
+    assert engine.stopped
 
 
 class Killed(BaseException):
