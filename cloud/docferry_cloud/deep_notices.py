@@ -11,10 +11,10 @@ DEEP_FOLLOWS = analysis_pb2.Notice(
 )
 
 
-def deep_missing(error: DocferryError) -> analysis_pb2.Notice:
-    """Of a fast answer that stands in for a deep one."""
-    detail = f"this is the fast answer: {error.reason}; the deep one is added as a version as soon as it can be had"
-    return analysis_pb2.Notice(code="DEEP_UNAVAILABLE", detail=detail)
+def deep_missing(error: DocferryError, *, again: bool = True) -> analysis_pb2.Notice:
+    """Of a fast answer that stands in for a deep one. `again`: the full model will be asked once more."""
+    follows = "the deep one is added as a version as soon as it can be had" if again else "there will be no deep one"
+    return analysis_pb2.Notice(code="DEEP_UNAVAILABLE", detail=f"this is the fast answer: {error.reason}; {follows}")
 
 
 def cost_of(cost: Cost) -> analysis_pb2.Notice:

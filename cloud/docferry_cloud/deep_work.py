@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
+from collections.abc import Callable
 
 from docferry.errors import DocferryError, Unavailable
 from docferry.logs import about
@@ -16,12 +18,14 @@ from docferry_cloud.deepen_list import DeepClaim, DeepenList
 from docferry_cloud.deepening import deepen
 from docferry_cloud.dialects import DatabaseAway
 from docferry_cloud.engine import Deepener, Effort
-from docferry_cloud.interpreter import EFFORTS, interpretation_bytes, page_inputs
+from docferry_cloud.interpreter import ASK_EVERY_S, EFFORTS, interpretation_bytes, page_inputs
 from docferry_cloud.log_ids import ids_of
 from docferry_cloud.rows import NewVersion
 from docferry_cloud.schema import WantState
 from docferry_cloud.store import Store
+from docferry_cloud.turns import Turns
 from docferry_cloud.wanted import part_of
+from docferry_cloud.work import ALONE_PATIENCE_S
 
 log = logging.getLogger(__name__)
 
@@ -33,17 +37,33 @@ class DeepWork:
 
     Args:
         stopping: Set when the service shuts down; work then stops and is given back.
+        turns: Of all work in this process, fast and deep.
     """
 
-    def __init__(self, store: Store, waiting: DeepenList, deep: Deepener, stopping: threading.Event) -> None:
+    def __init__(
+        self, store: Store, waiting: DeepenList, deep: Deepener, stopping: threading.Event, turns: Turns
+    ) -> None:
         self._store = store
         self._waiting = waiting
         self._deep = deep
         self._stopping = stopping
+        self._turns = turns
 
     def run(self, analysis_id: str) -> None:
-        """Claim and deepen one analysis; what fails is tried again later."""
-        with self._waiting.claimed(analysis_id, self._deep.name) as claim:
+        """Claim and deepen one analysis; what fails is tried again later.
+
+        It takes its turn among the fast ones, so that one that may kill the process takes no other along.
+        """
+        if not self._waiting.is_suspect(analysis_id):
+            with self._turns.beside():
+                self._run(analysis_id, alone=False)
+            return
+        with self._turns.alone(ALONE_PATIENCE_S) as free:
+            if free:
+                self._run(analysis_id, alone=True)
+
+    def _run(self, analysis_id: str, *, alone: bool) -> None:
+        with self._waiting.claimed(analysis_id, self._deep.name, alone=alone) as claim:
             if claim is None:
                 return
             with about(**ids_of(claim.analysis_id, claim.document_id, claim.tenant)):
@@ -56,7 +76,7 @@ class DeepWork:
                     log.warning("the full model is asked again later: %s", error)
                     self._waiting.put_off(claim, failed=False)
                 except DocferryError as error:
-                    log.warning("the full model failed: %s", error)
+                    log.warning("the full model failed or was stopped: %s", error)
                     self._waiting.put_off(claim, failed=not self._stopping.is_set())
                 # Its libraries raise anything; the fast answer stands.
                 except Exception:
@@ -74,8 +94,22 @@ class DeepWork:
         before = analysis_pb2.Interpretation.FromString(claim.interpretation)
         effort = EFFORTS.get(claim.effort, Effort.AUTO)
         pages = page_inputs(envelope, supplied)
-        result, cost = deepen(pages, document_from_proto(before.document), self._deep, effort, self._stopping.is_set)
+        result, cost = deepen(pages, document_from_proto(before.document), self._deep, effort, self._cancelled(claim))
         notices = [notice for notice in before.notices if notice.code not in _OF_THE_FAST]
         version = NewVersion(self._deep.name, interpretation_bytes(result, [*notices, cost_of(cost)]))
         if self._waiting.finish(claim, version, None):
             log.info("deepened")
+
+    def _cancelled(self, claim: DeepClaim) -> Callable[[], bool]:
+        """A question the model may ask often: the answer is looked up at most every `ASK_EVERY_S`."""
+        asked = time.monotonic()
+        ours = True
+
+        def cancelled() -> bool:
+            nonlocal asked, ours
+            if ours and time.monotonic() - asked > ASK_EVERY_S:
+                ours = self._waiting.is_ours(claim)
+                asked = time.monotonic()
+            return self._stopping.is_set() or not ours
+
+        return cancelled

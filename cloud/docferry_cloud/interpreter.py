@@ -39,7 +39,8 @@ from docferry_cloud.work import MAX_ATTEMPTS, Claim, WorkList
 log = logging.getLogger(__name__)
 
 EFFORTS: Mapping[int, Effort] = {pb.EFFORT_FAST: Effort.FAST, pb.EFFORT_DEEP: Effort.DEEP}
-_ASK_EVERY_S = 0.25
+ASK_EVERY_S = 0.25
+"""Seconds between two looks whether work is still wanted, at least."""
 _RETRY_WAIT_S = 10.0
 _STORE_WAIT_S = 1.0
 
@@ -124,17 +125,8 @@ class Interpreter:
         except DocferryError as error:
             return self._settle(claim, error)
         # An engine's libraries raise anything; the document has failed, the service has not.
-        except Exception as error:
-            reference = str(uuid.uuid4())
-            log.exception("analysis %s failed, error %s", claim.analysis_id, reference)
-            return self._settle(
-                claim,
-                EngineError(
-                    f"the engine failed on this document: {type(error).__name__}",
-                    remedy=f"tell the operator the error id {reference}",
-                    error_id=reference,
-                ),
-            )
+        except Exception as error:  # noqa: BLE001
+            return self._settle(claim, _unforeseen(claim, "the engine", error))
 
     def _interpret(self, claim: Claim, body: bytes, supplied: Mapping[str, bytes]) -> str:
         analysis_id = claim.analysis_id
@@ -196,12 +188,19 @@ class Interpreter:
             return self._finished(claim.analysis_id, fast(told), deepen_in_s=0.0)
         try:
             deeper, cost = deepen(pages, result.document, self._deep, effort, cancelled)
-        except (Unavailable, EngineError) as error:
+        except (DatabaseAway, StoreAway):
+            raise
+        # Whatever its libraries raise, the fast answer is here and stands.
+        except Exception as error:
             if cancelled():
                 raise
-            log.warning("the fast answer stands for now: %s", error)
-            told = interpretation_bytes(result, [*notices, deep_missing(error)])
-            return self._finished(claim.analysis_id, fast(told), deepen_in_s=self._deep_retry_s)
+            known = error if isinstance(error, DocferryError) else _unforeseen(claim, "the full model", error)
+            log.warning("the fast answer stands for now: %s", known)
+            # Pixels that cannot be used are no better later.
+            again = isinstance(known, Unavailable | EngineError)
+            told = interpretation_bytes(result, [*notices, deep_missing(known, again=again)])
+            later = self._deep_retry_s if again else None
+            return self._finished(claim.analysis_id, fast(told), deepen_in_s=later)
         told = interpretation_bytes(deeper, [*notices, cost_of(cost)])
         return self._finished(claim.analysis_id, NewVersion(self._deep.name, told), key)
 
@@ -227,7 +226,7 @@ class Interpreter:
 
         def cancelled() -> bool:
             nonlocal asked, ours
-            if ours and time.monotonic() - asked > _ASK_EVERY_S:
+            if ours and time.monotonic() - asked > ASK_EVERY_S:
                 ours = self._work.is_ours(analysis_id)
                 asked = time.monotonic()
             return self._stopping.is_set() or not ours
@@ -266,6 +265,17 @@ def page_inputs(
     # What the device has accepted with a stated risk is not asked for again.
     accepted = max(envelope.route.target_risk, envelope.route.risk) if envelope.route.target_risk else None
     return tuple(replace(page, target_risk=accepted, original_scale=scale) for page in inputs)
+
+
+def _unforeseen(claim: Claim, who: str, error: Exception) -> EngineError:
+    """What to tell of an error that a library raised; the log has all of it, under the same id."""
+    reference = str(uuid.uuid4())
+    log.error("analysis %s: %s failed, error %s", claim.analysis_id, who, reference, exc_info=error)
+    return EngineError(
+        f"{who} failed on this document: {type(error).__name__}",
+        remedy=f"tell the operator the error id {reference}",
+        error_id=reference,
+    )
 
 
 def interpretation_bytes(result: Interpretation, notices: Sequence[analysis_pb.Notice] = ()) -> bytes:

@@ -36,8 +36,8 @@ SUSPECT = "suspect"
 """The owner of a PENDING analysis that ran when a process died: it, or one beside it, may have killed that process."""
 MAX_LEASE_S = 60
 """Longer than any lease or wait that this module is asked for."""
-
-_ALONE_PATIENCE_S = 60.0
+ALONE_PATIENCE_S = 60.0
+"""How long a suspect waits for the others to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,9 @@ class WorkList:
 
     Args:
         owner: The executor id of this process.
+
+    Attributes:
+        turns: Of all that works in this process.
     """
 
     def __init__(self, database: Database, log: EventLog, owner: str, clock: Clock | None = None) -> None:
@@ -68,7 +71,7 @@ class WorkList:
         self._held: Counter[str] = Counter()
         # When work on it began here, by a clock that nobody sets.
         self._begun: dict[str, float] = {}
-        self._turns = Turns()
+        self.turns = Turns()
 
     @contextmanager
     def claimed(self, analysis_id: str) -> Iterator[Claim | None]:
@@ -80,10 +83,10 @@ class WorkList:
         self._hold(analysis_id, 1)
         try:
             if self._is_suspect(analysis_id):
-                with self._turns.alone(_ALONE_PATIENCE_S) as free:
+                with self.turns.alone(ALONE_PATIENCE_S) as free:
                     yield self.claim(analysis_id, alone=True) if free else None
             else:
-                with self._turns.beside():
+                with self.turns.beside():
                     yield self.claim(analysis_id)
         finally:
             self._begun.pop(analysis_id, None)

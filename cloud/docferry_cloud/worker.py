@@ -142,7 +142,7 @@ class Worker:
             ).run(workflow_id)
             self.documents = next(self._numbers)
         elif isinstance(self._engine, TwoStepEngine):
-            deep = DeepWork(core.store, core.deepenings, self._engine.deep, self._stopping)
+            deep = DeepWork(core.store, core.deepenings, self._engine.deep, self._stopping, core.work.turns)
             deep.run(workflow_id.removeprefix(MARK))
 
     async def _sweep(self) -> None:

@@ -2,33 +2,52 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from docferry.errors import EngineError
 from docferry_cloud.engine import Cancelled, check
 from docferry_cloud.vlm.answers import Reply
 from docferry_cloud.vlm.model import Question
+
+log = logging.getLogger(__name__)
 
 _ALIKE = 3.0
 """Pictures in one batch differ by at most this factor in area: short ones are padded to the longest."""
 
 
+class _Caller:
+    """Whoever asks, as the thread sees him that answers a batch of several: his trouble must not become theirs."""
+
+    def __init__(self, cancelled: Cancelled) -> None:
+        self._cancelled = cancelled
+        self._error: Exception | None = None
+
+    def left(self) -> bool:
+        """Whether nobody waits any more, or nobody can say; never raises."""
+        if self._error is None:
+            try:
+                return self._cancelled()
+            # It asks the database, as a rule; `check` hands it to whose it is.
+            except Exception as error:  # noqa: BLE001
+                self._error = error
+        return True
+
+    def check(self) -> None:
+        """Stop here if he has left, or raise what kept him from saying so. Called by his own thread."""
+        if self._error is not None:
+            raise self._error
+        check(self._cancelled)
+
+
 @dataclass(slots=True, eq=False)
 class Waiting:
-    """One question that waits; `reply` or `error` is set once it has been worked on."""
+    """One question that waits; `reply` is set once it has been worked on. `cancelled` never raises."""
 
     question: Question
     cancelled: Cancelled
     reply: Reply | None = None
-    error: BaseException | None = None
-    taken: bool = field(default=False)
-
-    @property
-    def done(self) -> bool:
-        """Whether it has been worked on."""
-        return self.reply is not None or self.error is not None
 
 
 class Batches:
@@ -49,24 +68,27 @@ class Batches:
     def ask(self, questions: Sequence[Question], cancelled: Cancelled) -> list[Reply]:
         """Answer these questions, and on the way others' that fit into the same batches.
 
+        A question that the model fails on has its failure in its reply; those beside it have their answers.
+
         Raises:
-            EngineError: `cancelled` said True, or the model failed.
+            EngineError: `cancelled` said True.
         """
-        check(cancelled)
-        mine = [Waiting(question, cancelled) for question in questions]
+        caller = _Caller(cancelled)
+        caller.check()
+        mine = [Waiting(question, caller.left) for question in questions]
         with self._lock:
             self._waiting += mine
         try:
-            while not all(waiting.done for waiting in mine):
+            while any(waiting.reply is None for waiting in mine):
                 with self._turn:
-                    if not all(waiting.done for waiting in mine):
+                    if any(waiting.reply is None for waiting in mine):
                         self._work()
-                check(cancelled)
+                caller.check()
         finally:
             with self._lock:
                 left = set(map(id, mine))
                 self._waiting = [waiting for waiting in self._waiting if id(waiting) not in left]
-        return [_reply(waiting) for waiting in mine]
+        return [waiting.reply for waiting in mine if waiting.reply is not None]
 
     def _work(self) -> None:
         """Answer one batch, whoever asked."""
@@ -74,17 +96,24 @@ class Batches:
             batch = _batch(self._waiting, self._size)
             taken = set(map(id, batch))
             self._waiting = [waiting for waiting in self._waiting if id(waiting) not in taken]
-        if not batch:
+        if not batch or self._answer(batch):
             return
+        # One picture may have spoiled it for all: which one shows when each is asked about alone.
+        for waiting in batch:
+            if len(batch) == 1 or not self._answer([waiting]):
+                waiting.reply = Reply("", failure="the full model failed on this; the log of the service says more")
+
+    def _answer(self, batch: Sequence[Waiting]) -> bool:
+        """Set the replies of a batch; False if the model failed on it."""
         try:
             replies = self._run(batch)
-        # What a library raises belongs to everyone who asked in this batch.
-        except Exception as error:  # noqa: BLE001
-            for waiting in batch:
-                waiting.error = error
-            return
+        # Its libraries raise anything.
+        except Exception:
+            log.exception("the full model failed on a batch of %d", len(batch))
+            return False
         for waiting, reply in zip(batch, replies, strict=True):
             waiting.reply = reply
+        return True
 
 
 def _batch(waiting: Sequence[Waiting], size: int) -> list[Waiting]:
@@ -112,13 +141,3 @@ def _area(question: Question) -> float:
 
 def _ratio(one: float, other: float) -> float:
     return max(one, other) / min(one, other)
-
-
-def _reply(waiting: Waiting) -> Reply:
-    if waiting.error is not None:
-        raise EngineError(
-            f"the full model failed: {type(waiting.error).__name__}", remedy="the log of the service says more"
-        ) from waiting.error
-    if waiting.reply is None:
-        raise EngineError("the full model gave no answer", remedy="the log of the service says more")
-    return waiting.reply

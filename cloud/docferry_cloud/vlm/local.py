@@ -64,7 +64,7 @@ class LocalModel:
 
         Raises:
             ConfigurationError: torch or transformers is not installed.
-            ModelError: The directory holds no such model, or it cannot be loaded.
+            ModelError: The directory holds no such model, or it cannot be loaded, or cannot answer.
         """
         options = options or Options()
         check(directory, quantize=options.quantize)
@@ -95,14 +95,16 @@ class LocalModel:
             quantize_int8(model)
         made = cls(model, processor, f"cloud:vlm-{_name(directory)}@{weights_hash(directory)[:6]}", options.batch)
         # The first answer pays for lazy set-up; and a model that cannot answer at all is found out here.
-        made.ask([Question(Ask.FREE, None, text="ready?", tokens=1)], lambda: False)
+        (ready,) = made.ask([Question(Ask.FREE, None, text="ready?", tokens=1)], lambda: False)
+        if ready.failure:
+            raise ModelError(f"{directory}: the model cannot answer", remedy="the log says why")
         return made
 
     def ask(self, questions: Sequence[Question], cancelled: Cancelled) -> list[Reply]:
-        """Answer, together with what others ask at the same time.
+        """Answer, together with what others ask at the same time; see `Model.ask`.
 
         Raises:
-            EngineError: `cancelled` said True, or the model failed.
+            EngineError: `cancelled` said True.
         """
         return self._batches.ask(questions, cancelled)
 
