@@ -163,7 +163,7 @@ class DeepenList:
     def _claim(self, analysis_id: str, by: str, *, alone: bool) -> DeepClaim | None:
         with self._database.write() as connection:
             this = deepenings.c.analysis_id == analysis_id
-            free = deepenings.c.owner.is_(None)
+            free: sa.ColumnElement[bool] = deepenings.c.owner.is_(None)
             if alone:
                 free = sa.or_(free, deepenings.c.owner == SUSPECT)
             newest = (versions.c.analysis_id == analyses.c.analysis_id) & (versions.c.version == analyses.c.version)

@@ -124,12 +124,15 @@ async def test_an_address_is_in_no_log_no_list_and_no_failure(
     assert SECRET not in told + captured() + repr(people)
 
 
-async def test_callers_cannot_give_an_address(caller, reason_of, address):
-    wish = pb.Subscription(url=address().url, kind=pb.Subscription.KIND_APPRISE)
-    with pytest.raises(grpc.aio.AioRpcError) as failure:
-        await caller("Create", pb.SubscriptionServiceCreateRequest(subscription=wish))
-    assert reason_of(failure.value) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_INPUT")
-    assert not await _listed(caller)
+async def test_callers_cannot_give_an_address(tmp_path, running, reason_of, address):
+    # A server of its own like all others here: two at once in one process are one too many for DBOS.
+    async with running(tmp_path) as service:
+        caller = service.caller()
+        wish = pb.Subscription(url=address().url, kind=pb.Subscription.KIND_APPRISE)
+        with pytest.raises(grpc.aio.AioRpcError) as failure:
+            await caller("Create", pb.SubscriptionServiceCreateRequest(subscription=wish))
+        assert reason_of(failure.value) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_INPUT")
+        assert not await _listed(caller)
 
 
 async def test_what_leaves_the_settings_leaves_the_store_and_what_stays_is_switched_on_again(world):
