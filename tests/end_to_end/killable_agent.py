@@ -70,7 +70,7 @@ def _told(_entry: Entry) -> None:
     pass
 
 
-def die(*_args: object) -> None:
+def die(*_args: object, **_named: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 

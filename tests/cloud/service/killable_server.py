@@ -28,7 +28,7 @@ from docferry_cloud.worker import work
 from docferry_cloud.workflow import Workflows
 
 
-def die(*_args):
+def die(*_args, **_named):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
