@@ -48,6 +48,7 @@ class Worker:
         self._stopping = threading.Event()
         self._engine: Engine | None = None
         self._started = False
+        self._working = False
         self.workflows = Workflows(
             settings.database or settings.directory / "workflows.sqlite",
             executor_id=core.owner,
@@ -92,8 +93,11 @@ class Worker:
         self._started = True
         await asyncio.to_thread(self.workflows.start)
         if self._engine is None:
+            self._working = True
             return
         await self._core.database.run(lambda: self._sweeper.sweep(first=True))
+        # The lease is held since before: only now is there anybody who works.
+        self._working = True
         rounds = (("sweeper", self._sweep), ("blobs", self._move), ("purge", self._purge))
         self._loops = [keep_going(name, body) for name, body in rounds]
         log.info("engine %s is loaded", self._engine.name)
@@ -117,7 +121,7 @@ class Worker:
         Without an engine of its own some other process must be alive.
         """
         living = await self._core.database.run(self._core.work.living)
-        return self._started and (self._core.owner in living if self._engine is not None else bool(living))
+        return self._working and (self._core.owner in living if self._engine is not None else bool(living))
 
     def _turn(self, workflow_id: str) -> int:
         """Fast answers come before deep ones: nobody has the first yet."""

@@ -37,7 +37,7 @@ def look(tmp_path):
 def test_what_is_in_order_is_said_to_be(look):
     found = look()
     assert {finding.state for finding in found.values()} == {OK}, found
-    assert len(found) == 12
+    assert len(found) == 13
 
 
 def test_a_service_that_was_never_started_has_nothing_yet_and_that_is_no_failure(tmp_path):
