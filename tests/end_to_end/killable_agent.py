@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from docferry import client as client_module
+from docferry import async_client as client_module
 from docferry.async_client import AsyncClient
 from docferry.channel import LinkTimes
 from docferry.document import Document, Line, Page, Reading, Region, RegionType

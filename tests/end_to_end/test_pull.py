@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from docferry import client as client_module
+from docferry import async_client as client_module
 from docferry.async_client import AsyncClient, finished
 from docferry.v1 import analysis_pb2, envelope_pb2
 from docferry_edge.entry import State
