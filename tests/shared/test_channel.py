@@ -5,7 +5,7 @@ import inspect
 
 import pytest
 
-from docferry import client
+from docferry import async_client
 from docferry.channel import LinkTimes, call_metadata, client_options, is_loopback, open_channel, server_options
 from docferry.errors import ConfigurationError
 
@@ -28,7 +28,7 @@ def test_by_its_times_a_link_is_back_within_a_minute_of_its_return() -> None:
 
 
 def test_every_call_of_the_client_has_a_deadline() -> None:
-    tree = ast.parse(inspect.getsource(client))
+    tree = ast.parse(inspect.getsource(async_client))
     calls = [
         node
         for node in ast.walk(tree)
