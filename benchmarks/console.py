@@ -27,11 +27,9 @@ from typing import Any
 import httpx
 
 from benchmarks.postgres_server import postgres_server
-from docferry.document import Page
 from docferry.v1 import analysis_pb2, document_pb2, envelope_pb2
 from docferry_cloud.blobs import memory_blobs
 from docferry_cloud.database import Database
-from docferry_cloud.engine import Effort, PageInput, Task
 from docferry_cloud.event_log import EventLog
 from docferry_cloud.rows import Caller, Limits, NewVersion, Submission
 from docferry_cloud.schema import State, analyses
@@ -91,7 +89,7 @@ def fill(folder: Path, url: str, count: int) -> None:
 async def measure(folder: Path, url: str, repeat: int) -> dict[str, dict[str, float]]:
     """The pages' times on a running service over what was stored."""
     settings = CloudSettings(folder, database=url, port=0, http_port=0)
-    server = CloudServer(settings, engine_factory=_Idle)
+    server = CloudServer(settings)
     await server.start()
     try:
         async with httpx.AsyncClient(base_url=server.http_address, timeout=60, trust_env=False) as client:
@@ -170,16 +168,6 @@ def _interpretation(luck: random.Random) -> analysis_pb2.Interpretation:
         text = f"item {number} {luck.uniform(1, 90):.2f}"
         region.lines.add(line_id=f"r1.l{number}", text=text, polygon=polygon, score=0.99, confidence=0.98)
     return content
-
-
-class _Idle:
-    """An engine that nobody asks anything."""
-
-    name = "idle"
-    tasks = frozenset({Task.TEXT})
-
-    def read(self, page: PageInput, effort: Effort, cancelled: Any) -> Page:
-        raise NotImplementedError("every analysis is finished already")
 
 
 @contextmanager

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
-import time
-from collections.abc import Callable
 
 from docferry.errors import DocferryError, Unavailable
 from docferry.logs import about
@@ -18,10 +17,11 @@ from docferry_cloud.deepen_list import DeepClaim, DeepenList
 from docferry_cloud.deepening import deepen
 from docferry_cloud.dialects import DatabaseAway
 from docferry_cloud.engine import Deepener, Effort
-from docferry_cloud.interpreter import ASK_EVERY_S, EFFORTS, interpretation_bytes, page_inputs
+from docferry_cloud.interpreter import EFFORTS, interpretation_bytes, page_inputs
 from docferry_cloud.log_ids import ids_of
 from docferry_cloud.rows import NewVersion
 from docferry_cloud.schema import WantState
+from docferry_cloud.still_ours import no_longer_wanted
 from docferry_cloud.store import Store
 from docferry_cloud.turns import Turns
 from docferry_cloud.wanted import part_of
@@ -94,22 +94,9 @@ class DeepWork:
         before = analysis_pb2.Interpretation.FromString(claim.interpretation)
         effort = EFFORTS.get(claim.effort, Effort.AUTO)
         pages = page_inputs(envelope, supplied)
-        result, cost = deepen(pages, document_from_proto(before.document), self._deep, effort, self._cancelled(claim))
+        cancelled = no_longer_wanted(self._stopping, functools.partial(self._waiting.is_ours, claim))
+        result, cost = deepen(pages, document_from_proto(before.document), self._deep, effort, cancelled)
         notices = [notice for notice in before.notices if notice.code not in _OF_THE_FAST]
         version = NewVersion(self._deep.name, interpretation_bytes(result, [*notices, cost_of(cost)]))
         if self._waiting.finish(claim, version, None):
             log.info("deepened")
-
-    def _cancelled(self, claim: DeepClaim) -> Callable[[], bool]:
-        """A question the model may ask often: the answer is looked up at most every `ASK_EVERY_S`."""
-        asked = time.monotonic()
-        ours = True
-
-        def cancelled() -> bool:
-            nonlocal asked, ours
-            if ours and time.monotonic() - asked > ASK_EVERY_S:
-                ours = self._waiting.is_ours(claim)
-                asked = time.monotonic()
-            return self._stopping.is_set() or not ours
-
-        return cancelled

@@ -32,6 +32,7 @@ from docferry_cloud.log_ids import ids_of
 from docferry_cloud.page_progress import PageProgress
 from docferry_cloud.rows import NewVersion, WantRow
 from docferry_cloud.schema import WantState
+from docferry_cloud.still_ours import no_longer_wanted
 from docferry_cloud.store import Store
 from docferry_cloud.wanted import part_of
 from docferry_cloud.work import MAX_ATTEMPTS, Claim, WorkList
@@ -39,8 +40,6 @@ from docferry_cloud.work import MAX_ATTEMPTS, Claim, WorkList
 log = logging.getLogger(__name__)
 
 EFFORTS: Mapping[int, Effort] = {pb.EFFORT_FAST: Effort.FAST, pb.EFFORT_DEEP: Effort.DEEP}
-ASK_EVERY_S = 0.25
-"""Seconds between two looks whether work is still wanted, at least."""
 _RETRY_WAIT_S = 10.0
 _STORE_WAIT_S = 1.0
 
@@ -160,7 +159,7 @@ class Interpreter:
         effort = EFFORTS.get(claim.effort, Effort.AUTO)
         told = functools.partial(self._work.progress, analysis_id)
         progress = PageProgress(len(pages), told, every_s=self._progress_s)
-        cancelled = self._cancelled(analysis_id)
+        cancelled = no_longer_wanted(self._stopping, functools.partial(self._work.is_ours, analysis_id))
         result = interpret(pages, self._engine, effort, cancelled, on_page=progress.page_done)
         if can_ask and result.wants:
             notice = _asking(len(result.wants), self._patience_s)
@@ -218,20 +217,6 @@ class Interpreter:
         else:
             return "failed" if self._work.fail(claim.analysis_id, status_of(error)) else "released"
         return "released"
-
-    def _cancelled(self, analysis_id: str) -> Callable[[], bool]:
-        """A question the engine may ask often: the answer is looked up at most every 250 ms."""
-        asked = time.monotonic()
-        ours = True
-
-        def cancelled() -> bool:
-            nonlocal asked, ours
-            if ours and time.monotonic() - asked > ASK_EVERY_S:
-                ours = self._work.is_ours(analysis_id)
-                asked = time.monotonic()
-            return self._stopping.is_set() or not ours
-
-        return cancelled
 
 
 def page_inputs(

@@ -190,20 +190,14 @@ class AnalysisServicer(Servicer, analysis_grpc.AnalysisServiceServicer):
                 first = False
 
     @streamed
-    async def GetPage(self, request: pb.GetPageRequest, caller: Caller) -> AsyncGenerator[pb.GetPageResponse, None]:
+    def GetPage(self, request: pb.GetPageRequest, caller: Caller) -> AsyncGenerator[pb.GetPageResponse, None]:
         """Give a page as a picture."""
-        tenant = caller.tenant
-        async with aclosing(pictured(self._service, tenant, request, self._exports)) as pieces:
-            async for piece in pieces:
-                yield piece
+        return pictured(self._service, caller.tenant, request, self._exports)
 
     @streamed
-    async def Ask(self, request: pb.AskRequest, caller: Caller) -> AsyncGenerator[pb.AskResponse, None]:
+    def Ask(self, request: pb.AskRequest, caller: Caller) -> AsyncGenerator[pb.AskResponse, None]:
         """Answer a question about a document."""
-        tenant = caller.tenant
-        async with aclosing(asked(self._service, tenant, request)) as pieces:
-            async for piece in pieces:
-                yield piece
+        return asked(self._service, caller.tenant, request)
 
     @answered
     async def Fill(self, request: pb.FillRequest, caller: Caller) -> pb.FillResponse:
@@ -220,12 +214,9 @@ class AnalysisServicer(Servicer, analysis_grpc.AnalysisServiceServicer):
         return pb.CorrectResponse(analysis=_seen(row, caller))
 
     @streamed
-    async def Export(self, request: pb.ExportRequest, caller: Caller) -> AsyncGenerator[pb.ExportResponse, None]:
+    def Export(self, request: pb.ExportRequest, caller: Caller) -> AsyncGenerator[pb.ExportResponse, None]:
         """Give a document as a file."""
-        tenant = caller.tenant
-        async with aclosing(exported(self._service, tenant, request, self._exports)) as pieces:
-            async for piece in pieces:
-                yield piece
+        return exported(self._service, caller.tenant, request, self._exports)
 
 
 class DeviceServicer(Servicer, device_grpc.DeviceServiceServicer):

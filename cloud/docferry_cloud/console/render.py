@@ -9,19 +9,12 @@ from datetime import UTC, datetime
 from importlib import resources
 from typing import Any
 
-import jinja2
 from google.protobuf.timestamp_pb2 import Timestamp
 from starlette.responses import HTMLResponse, Response
 
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self';"
-    " base-uri 'none'; frame-ancestors 'none'"
-)
-HEADERS = {
-    "content-security-policy": POLICY,
-    # With `no-referrer`, which all else has, browsers would call the origin of our own forms `null`.
-    "referrer-policy": "same-origin",
-}
+from docferry_cloud.gateway.pages import page_headers, templates
+
+HEADERS = page_headers()
 _FOR_EVER = "public, max-age=31536000, immutable"
 _KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
@@ -48,13 +41,7 @@ class Renderer:
             name = f"{stem}.{hashlib.sha256(data).hexdigest()[:12]}.{ending}"
             self._names[file.name] = f"/console/static/{name}"
             self._assets[name] = Asset(data, _KINDS[f".{ending}"])
-        environment = jinja2.Environment(
-            loader=jinja2.PackageLoader("docferry_cloud.console"),
-            autoescape=True,
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
+        environment = templates("docferry_cloud.console")
         environment.globals["asset"] = self._names.__getitem__
         environment.filters |= {
             "moment": moment,

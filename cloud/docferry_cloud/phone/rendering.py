@@ -5,31 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import jinja2
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from docferry_cloud.gateway.pages import page_headers, templates
 from docferry_cloud.phone.words import CHINESE, ENGLISH, WORDS, field_name, language_of
 
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; manifest-src 'self';"
-    " worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-)
-# `same-origin`, since under `no-referrer` a form's POST comes with the origin "null".
-_HEADERS = {"content-security-policy": _POLICY, "referrer-policy": "same-origin"}
+_HEADERS = page_headers("manifest-src 'self'", "worker-src 'self'")
 
 
 class Pages:
     """Renders the pages; made once."""
 
     def __init__(self) -> None:
-        environment = jinja2.Environment(
-            loader=jinja2.PackageLoader("docferry_cloud.phone"),
-            autoescape=True,
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
+        environment = templates("docferry_cloud.phone")
         environment.globals["field_name"] = field_name
         self._environment = environment
 
