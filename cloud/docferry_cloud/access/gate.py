@@ -309,6 +309,11 @@ class Visit:
                 f"this key does not allow {self._rpc.rpartition('.')[2]}",
                 remedy=f"use a key with one of the scopes {', '.join(sorted(rule.scopes)) or 'of a link'}",
             )
+        if rule.keyed and len(visitor.holder) == _HASH_DIGITS:
+            raise Forbidden(
+                f"a token of the settings does not allow {self._rpc.rpartition('.')[2]}",
+                remedy="use a key: docferry cloud keys create",
+            )
         self._gate.take(visitor)
         if rule.recorded:
             self._gate.trail.check_room()

@@ -29,6 +29,7 @@ class Rule:
         claimed: Whether a claim's session may call it, about its own analysis.
         names: Where the analysis stands in the request, dots between; empty if the request names none.
         opens: Whether a claim's link calls it.
+        keyed: Whether it takes a key: a token of the settings must not outlive its line there by what it makes.
     """
 
     scopes: frozenset[Scope]
@@ -36,6 +37,7 @@ class Rule:
     claimed: bool = False
     names: str = "analysis_id"
     opens: bool = False
+    keyed: bool = False
 
 
 def _rule(*scopes: Scope, recorded: bool = True) -> Rule:
@@ -92,7 +94,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         f"{_OPERATOR}.CloseSession": _rule(*Scope),
         f"{_OPERATOR}.GetFigures": _rule(Scope.READ, Scope.ADMIN),
         f"{_OPERATOR}.ListDevices": _rule(Scope.READ, Scope.ADMIN),
-        f"{_OPERATOR}.CreateKey": _rule(Scope.ADMIN),
+        f"{_OPERATOR}.CreateKey": Rule(frozenset({Scope.ADMIN}), keyed=True),
         f"{_OPERATOR}.ListKeys": _rule(Scope.ADMIN),
         f"{_OPERATOR}.RevokeKey": _rule(Scope.ADMIN),
     }

@@ -207,11 +207,20 @@ async def test_an_operator_issues_and_revokes_keys_of_its_own_tenant_only(servic
 
 
 @pytest.mark.parametrize("wish", [{"scopes": ["root"]}, {"scopes": []}, {"scopes": ["device"]}, {"name": "a b"}])
-async def test_a_key_that_cannot_be_is_refused(operator, caller, wish, reason_of):
+async def test_a_key_that_cannot_be_is_refused(operator, keys, wish, reason_of):
+    _, admin = keys.create("shop", [Scope.ADMIN])
     key = operator_pb.Key(**({"scopes": ["read"]} | wish))
     with pytest.raises(grpc.aio.AioRpcError) as failure:
-        await operator("CreateKey", caller.token, key=key)
+        await operator("CreateKey", admin, key=key)
     assert reason_of(failure.value) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_INPUT")
+
+
+async def test_a_token_of_the_settings_makes_no_key_that_would_outlive_it(operator, caller):
+    session = (await operator("OpenSession", caller.token)).token
+    for text in (caller.token, session):
+        with pytest.raises(grpc.aio.AioRpcError) as failure:
+            await operator("CreateKey", text, key=operator_pb.Key(scopes=["read"]))
+        assert failure.value.code() is grpc.StatusCode.PERMISSION_DENIED
 
 
 async def test_figures_add_up_by_route_and_by_day(caller, operator, submit):
