@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-import cv2
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from benchmarks.generator.drawing import Pixels
+from benchmarks.generator.figures import FACES, pixels_of, through_jpeg
 from benchmarks.generator.truth import Language, Split
 from benchmarks.generator.words import words
 
@@ -57,11 +57,6 @@ _PALETTES = {
     Split.CALIBRATE: ("Set1", "Paired", "tab10"),
     Split.JUDGE: ("tab10", "Set2", "Dark2", "viridis"),
 }
-_FACES = {
-    Split.TRAIN: ("DejaVu Sans",),
-    Split.CALIBRATE: ("DejaVu Serif",),
-    Split.JUDGE: ("DejaVu Sans", "DejaVu Serif", "STIXGeneral"),
-}
 
 
 def draw_chart(seed: int, split: Split, shape: ChartShape | None = None) -> DrawnChart:
@@ -73,20 +68,14 @@ def draw_chart(seed: int, split: Split, shape: ChartShape | None = None) -> Draw
     rng = random.Random(f"chart/{split.value}/{seed}")
     shape = shape or rng.choice([one for one in ChartShape if one is not ChartShape.PIE])
     truth = _truth(rng, shape, split)
-    with mpl.rc_context({"font.family": rng.choice(_FACES[split]), "font.size": rng.uniform(8.5, 12)}):
+    with mpl.rc_context({"font.family": rng.choice(FACES[split]), "font.size": rng.uniform(8.5, 12)}):
         figure = Figure(figsize=(rng.uniform(4.5, 7.5), rng.uniform(3, 5)), dpi=rng.choice((90, 100, 120, 150)))
         canvas = FigureCanvasAgg(figure)
         axes = figure.add_subplot()
         (_draw_pie if shape is ChartShape.PIE else _draw)(rng, axes, truth, split)
         figure.tight_layout()
-        canvas.draw()  # type: ignore[no-untyped-call]
-        shown = np.asarray(canvas.buffer_rgba())  # type: ignore[no-untyped-call]
-        pixels = cv2.cvtColor(shown, cv2.COLOR_RGBA2BGR)
-    quality = rng.choice((0, 95, 85, 75))
-    if quality:
-        _, encoded = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, quality])
-        pixels = cv2.imdecode(encoded, cv2.IMREAD_COLOR)
-    return DrawnChart(np.asarray(pixels, dtype=np.uint8), truth)
+        pixels = pixels_of(canvas)
+    return DrawnChart(through_jpeg(pixels, rng.choice((0, 95, 85, 75))), truth)
 
 
 def _truth(rng: random.Random, shape: ChartShape, split: Split) -> ChartTruth:

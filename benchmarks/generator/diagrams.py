@@ -5,9 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-import cv2
 import matplotlib as mpl
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -15,6 +13,7 @@ from matplotlib.patches import FancyArrowPatch
 from matplotlib.text import Text
 
 from benchmarks.generator.drawing import Pixels
+from benchmarks.generator.figures import FACES, pixels_of, through_jpeg
 from benchmarks.generator.truth import Language, Split
 from benchmarks.generator.words import words
 
@@ -53,11 +52,6 @@ _FILLS = {
     Split.CALIBRATE: ("white", "lightyellow", "lightsteelblue"),
     Split.JUDGE: ("white", "lavender", "mistyrose", "honeydew", "gold"),
 }
-_FACES = {
-    Split.TRAIN: ("DejaVu Sans",),
-    Split.CALIBRATE: ("DejaVu Serif",),
-    Split.JUDGE: ("DejaVu Sans", "DejaVu Serif", "STIXGeneral"),
-}
 _LABELS = ("yes", "no", "sends", "asks", "", "")
 _CLOSE = 4.0
 """Points between an arrow's tip and its box, at most."""
@@ -87,7 +81,7 @@ def draw_diagram(seed: int, split: Split) -> DrawnDiagram:
         Link(names[one], names[other], rng.choice(_LABELS) if labelled and 0 in _way(one, other) else "")
         for one, other in chosen
     )
-    with mpl.rc_context({"font.family": rng.choice(_FACES[split]), "font.size": rng.uniform(9, 12)}):
+    with mpl.rc_context({"font.family": rng.choice(FACES[split]), "font.size": rng.uniform(9, 12)}):
         figure = Figure(figsize=(2.3 * columns, 1.3 * rows + 0.2), dpi=rng.choice((100, 120, 150)))
         canvas = FigureCanvasAgg(figure)
         axes = figure.add_axes((0, 0, 1, 1))
@@ -95,14 +89,9 @@ def draw_diagram(seed: int, split: Split) -> DrawnDiagram:
         axes.set_xlim(-0.5, columns - 0.5)
         axes.set_ylim(rows - 0.5, -0.5)
         drawn = _draw(rng, canvas, axes, split, names, list(zip(chosen, links, strict=True)))
-        canvas.draw()  # type: ignore[no-untyped-call]
-        pixels = cv2.cvtColor(np.asarray(canvas.buffer_rgba()), cv2.COLOR_RGBA2BGR)  # type: ignore[no-untyped-call]
+        pixels = pixels_of(canvas)
     texts = tuple((text.get_text(), _box(text, pixels.shape[0])) for text in drawn)
-    quality = rng.choice((0, 95, 85))
-    if quality:
-        _, encoded = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, quality])
-        pixels = cv2.imdecode(encoded, cv2.IMREAD_COLOR)
-    return DrawnDiagram(np.asarray(pixels, dtype=np.uint8), tuple(names.values()), links, texts)
+    return DrawnDiagram(through_jpeg(pixels, rng.choice((0, 95, 85))), tuple(names.values()), links, texts)
 
 
 def _way(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:

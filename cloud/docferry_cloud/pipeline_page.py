@@ -15,7 +15,15 @@ from docferry.vision.layout import LayoutDetector
 from docferry.vision.orientation import Orientation, OrientationClassifier, turned
 from docferry.vision.quads import relative, size
 from docferry.vision.sessions import open_network
-from docferry_cloud.charts.reader import as_chart, as_diagram, may_be_chart, read_chart, whole_diagram, with_charts
+from docferry_cloud.charts.reader import (
+    as_chart,
+    as_diagram,
+    chart_of,
+    may_be_chart,
+    read_chart,
+    whole_diagram,
+    with_charts,
+)
 from docferry_cloud.deep.lines import DeepLine
 from docferry_cloud.deep.reader import DeepReader
 from docferry_cloud.documents.files import FileKind, kind_of
@@ -119,7 +127,11 @@ class PageReader:
         page = with_tables(page, shown, self.tables, cancelled, reread=True)
         if excerpt and not any(region.html for region in page.regions):
             whole = LayoutBox(RegionType.CHART, (0.0, 0.0, 1.0, 1.0), 1.0)
-            chart = read_chart(image, self.reader, cancelled) if may_be_chart(lines) else None
+            chart = None
+            if may_be_chart(lines):
+                # A quick look is too little for the small print of an axis; a full one is not had twice.
+                skimmed = effort is Effort.FAST
+                chart = read_chart(image, self.reader, cancelled) if skimmed else chart_of(image, lines)
             diagram = whole_diagram(page, image) if chart is None else None
             if chart is not None or diagram is not None:
                 page = assemble_page(width, height, [whole], lines, quality, provenance=self.layout_provenance)

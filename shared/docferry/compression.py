@@ -84,7 +84,7 @@ def _decoded(name: str, encoding: int, data: bytes, size: int, dictionary: _Dict
     elif encoding != pb.ENCODING_IDENTITY:
         raise EnvelopeError(
             f"the structure's encoding {encoding} is unknown",
-            remedy="use ENCODING_IDENTITY or ENCODING_ZSTD",
+            remedy="use ENCODING_ZSTD_BARE, ENCODING_ZSTD or ENCODING_IDENTITY",
             field="structure.encoding",
         )
     if len(data) != size:

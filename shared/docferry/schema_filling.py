@@ -17,6 +17,9 @@ from docferry.v1 import analysis_service_pb2
 Leaves = dict[tuple[str, ...], dict[str, Any]]
 """What was found for each leaf, by its path."""
 
+_EXACT = 2.0**53
+"""Beyond it not every whole number is a float."""
+
 
 def load_schema(file: Path) -> Any:
     """A schema from a JSON file: a JSON Schema of an object, or a list of questions.
@@ -53,9 +56,18 @@ def tree_of(value: struct_pb2.Value) -> Any:
         ConfigurationError: It holds a number that is none (NaN, infinity), or is nested too deep.
     """
     try:
-        return json_format.MessageToDict(value)
+        return _with_whole_numbers(json_format.MessageToDict(value))
     except (json_format.Error, ValueError, RecursionError) as error:
         raise ConfigurationError(f"the schema is no JSON: {error}", remedy="give what a JSON file may hold") from None
+
+
+def _with_whole_numbers(tree: Any) -> Any:
+    """A message knows one kind of number; what has no fraction was, or may as well have been, an int."""
+    if isinstance(tree, float) and tree.is_integer() and abs(tree) < _EXACT:
+        return int(tree)
+    if isinstance(tree, dict):
+        return {key: _with_whole_numbers(value) for key, value in tree.items()}
+    return [_with_whole_numbers(value) for value in tree] if isinstance(tree, list) else tree
 
 
 def leaves(response: analysis_service_pb2.FillResponse) -> Leaves:

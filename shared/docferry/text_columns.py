@@ -101,19 +101,16 @@ def _thin(lines: Sequence[Box], height: float) -> list[float]:
     runs: list[tuple[float, float, int]] = []
     depth, before = 0, min(line[0] for line in lines)
     for x, changes in groupby(sorted(ends), key=lambda end: end[0]):
-        if runs and runs[-1][2] == depth:
-            runs[-1] = (runs[-1][0], x, depth)
-        else:
-            runs.append((before, x, depth))
+        runs.append((before, x, depth))
         depth += sum(change for _, change in changes)
         before = x
     most = max(depth for _, _, depth in runs)
-    thin: list[tuple[float, float, int]] = []
+    thin: list[tuple[float, float]] = []
     for left, right, depth in runs:
         if depth <= _CROSSING * most / 2:
-            near = thin and left - thin[-1][1] <= 0
-            thin[-1:] = [(thin[-1][0], right, min(depth, thin[-1][2]))] if near else [*thin[-1:], (left, right, depth)]
-    return [(left + right) / 2 for left, right, _ in thin if right - left >= _WIDE * height]
+            joined = bool(thin) and thin[-1][1] == left
+            thin.append((thin.pop()[0] if joined else left, right))
+    return [(left + right) / 2 for left, right in thin if right - left >= _WIDE * height]
 
 
 def _at(x: float, lines: Sequence[Box], height: float) -> _Gutter | None:

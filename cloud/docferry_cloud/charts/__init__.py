@@ -2,6 +2,5 @@
 
 from docferry_cloud.charts.chart import Chart, ChartKind, Label, Series, chart_grid
 from docferry_cloud.charts.measure import measured
-from docferry_cloud.charts.reader import read_chart, with_charts
 
-__all__ = ["Chart", "ChartKind", "Label", "Series", "chart_grid", "measured", "read_chart", "with_charts"]
+__all__ = ["Chart", "ChartKind", "Label", "Series", "chart_grid", "measured"]

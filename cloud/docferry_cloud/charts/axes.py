@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from statistics import linear_regression
 
 from docferry_cloud.charts.chart import Label
 
@@ -115,7 +116,7 @@ def _fitted(column: _Numbers) -> ValueAxis | None:
             best = agree
     if len({value for _, value in best}) < _LEAST_TICKS:
         return None
-    slope, start = _line([(label.y, value) for label, value in best])
+    slope, start = linear_regression([label.y for label, _ in best], [value for _, value in best])
     return ValueAxis(slope, start, tuple(label for label, _ in best), tuple(value for _, value in best))
 
 
@@ -128,14 +129,6 @@ def through(axis: ValueAxis, places: Sequence[float | None]) -> ValueAxis:
     seen = [(place, value) for place, value in zip(places, axis.values, strict=True) if place is not None]
     if len({value for _, value in seen}) < _LEAST_TICKS:
         return axis
-    slope, start = _line(seen)
+    slope, start = linear_regression(*zip(*seen, strict=True))
     off = max(abs((value - start) / slope - place) for place, value in seen)
     return axis if off > _OFF_MARK else ValueAxis(slope, start, axis.labels, axis.values)
-
-
-def _line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Slope and start of the line of least squares."""
-    count = len(points)
-    mean_x, mean_y = sum(x for x, _ in points) / count, sum(y for _, y in points) / count
-    slope = sum((x - mean_x) * (y - mean_y) for x, y in points) / sum((x - mean_x) ** 2 for x, _ in points)
-    return slope, mean_y - slope * mean_x

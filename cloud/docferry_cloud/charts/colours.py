@@ -52,7 +52,10 @@ def flat_colours(image: Pixels) -> list[Mask]:
 
 
 def stroke_colours(image: Pixels) -> list[Mask]:
-    """The colours of thin lines, the longest first: by hue, which the soft edge of a line keeps; then what is black."""
+    """The colours of thin lines, the longest first: by hue, which the soft edge of a line keeps.
+
+    A black or grey line has none: axes and print are black too.
+    """
     hue, saturation, _ = cv2.split(cv2.cvtColor(image, cv2.COLOR_BGR2HSV))
     drawn = drawn_on(image)
     coloured = drawn & (saturation > _SATURATED)
@@ -63,7 +66,7 @@ def stroke_colours(image: Pixels) -> list[Mask]:
     smooth = np.asarray(smooth) / 16
     masks: list[Mask] = []
     left = smooth.copy()
-    while len(masks) < _MOST_COLOURS and (peak := int(left.argmax())) >= 0 and left[peak] * 8 > _least_stroke(image):
+    while len(masks) < _MOST_COLOURS and left[peak := int(left.argmax())] * 8 > _least_stroke(image):
         away = np.abs((hue.astype(np.int16) - peak + _HUES // 2) % _HUES - _HUES // 2)
         masks.append(coloured & (away <= _HUE_APART))
         for shift in range(-2 * _HUE_APART, 2 * _HUE_APART + 1):

@@ -11,6 +11,7 @@ import numpy as np
 from docferry.document import Box
 from docferry_cloud.charts.chart import Label
 from docferry_cloud.charts.colours import Mask
+from docferry_cloud.pipeline_geometry import within
 
 _ROOM = 4.0
 """A key lies this near before its text, in heights of a line."""
@@ -35,13 +36,9 @@ def legend_of(texts: Sequence[Label], masks: Sequence[Mask]) -> dict[int, Key]:
             keys = [
                 (x - 2.0, y - 2.0, x + across + 2.0, y + down + 2.0)
                 for x, y, across, down, _ in boxes
-                if across >= 0.8 * label.size and _within((x, y, x + across, y + down), room)
+                if across >= 0.8 * label.size and within((x, y, x + across, y + down), room, 0)
             ]
             if keys and colour not in found:
                 found[colour] = Key(label, keys[0])
                 break
     return found
-
-
-def _within(inner: Box, outer: Box) -> bool:
-    return inner[0] >= outer[0] and inner[1] >= outer[1] and inner[2] <= outer[2] and inner[3] <= outer[3]

@@ -14,6 +14,7 @@ from docferry.document import Box
 from docferry.vision.images import Pixels
 from docferry_cloud.charts.chart import Label
 from docferry_cloud.charts.colours import Mask
+from docferry_cloud.pipeline_geometry import inside
 
 _FULL = 0.9
 """A bar fills this much of the box around it."""
@@ -63,14 +64,9 @@ def bars(masks: Sequence[Mask], legend: Sequence[Box]) -> list[Bar]:
         for x, y, wide, high, size in stats[1:count].tolist():
             box = (x, y, x + wide, y + high)
             full = size >= _FULL * wide * high and wide >= _LEAST_SIDE and high >= 2
-            if full and not any(_holds(key, box) for key in legend):
+            if full and not any(inside((x + wide / 2, y + high / 2), key) for key in legend):
                 found.append(Bar(colour, box))
     return _standing(found)
-
-
-def _holds(outer: Box, inner: tuple[int, int, int, int]) -> bool:
-    x, y = (inner[0] + inner[2]) / 2, (inner[1] + inner[3]) / 2
-    return outer[0] <= x <= outer[2] and outer[1] <= y <= outer[3]
 
 
 def _standing(found: Sequence[Bar]) -> list[Bar]:

@@ -50,7 +50,7 @@ def pie(image: Pixels, labels: Sequence[Label]) -> Chart | None:
     if len(pieces) < 2:
         return None
     legend = legend_of(labels, masks)
-    beside = [label for label in labels if disc.radius < _distance(disc, label) < _REACH * disc.radius]
+    beside = [label for label in labels if disc.radius < _distance(disc.x, disc.y, label) < _REACH * disc.radius]
     keyed = {key.label for key in legend.values()}
     beside = [label for label in beside if label not in keyed]
     named: list[tuple[float, str, float]] = []
@@ -96,21 +96,15 @@ def _middle(found: np.ndarray, count: int) -> float:
     return float(math.atan2(np.sin(angles).mean(), np.cos(angles).mean()) % (2 * math.pi))
 
 
-def _distance(disc: _Disc, label: Label) -> float:
-    """From the disc's middle to the nearest point of a label."""
-    x = min(max(disc.x, label.box[0]), label.box[2])
-    y = min(max(disc.y, label.box[1]), label.box[3])
-    return math.hypot(x - disc.x, y - disc.y)
+def _distance(x: float, y: float, label: Label) -> float:
+    """From a point to the nearest one of a label."""
+    across = max(label.box[0] - x, 0.0, x - label.box[2])
+    down = max(label.box[1] - y, 0.0, y - label.box[3])
+    return math.hypot(across, down)
 
 
 def _nearest(disc: _Disc, angle: float, labels: Sequence[Label]) -> str:
     """The name beside a piece's middle; empty where none is near."""
     x, y = disc.x + 1.1 * disc.radius * math.sin(angle), disc.y - 1.1 * disc.radius * math.cos(angle)
-
-    def away(label: Label) -> float:
-        across = max(label.box[0] - x, 0.0, x - label.box[2])
-        down = max(label.box[1] - y, 0.0, y - label.box[3])
-        return math.hypot(across, down)
-
-    near = min(labels, key=away, default=None)
-    return near.text if near is not None and away(near) < 0.5 * disc.radius else ""
+    away, text = min(((_distance(x, y, label), label.text) for label in labels), default=(math.inf, ""))
+    return text if away < 0.5 * disc.radius else ""

@@ -21,6 +21,7 @@ from docferry_cloud.deep.reader import DeepReader
 from docferry_cloud.diagrams import Diagram, diagram_grid, find_diagram
 from docferry_cloud.engine import Cancelled, check
 from docferry_cloud.excerpt import legible
+from docferry_cloud.pipeline_geometry import centre, inside
 
 _LEAST_SIDE = 100
 _LEAST_NUMBERS = 2
@@ -42,6 +43,14 @@ def read_chart(image: Pixels, reader: DeepReader, cancelled: Cancelled) -> Chart
     if min(image.shape[:2]) < _LEAST_SIDE:
         return None
     labels = read_labels(image, reader, cancelled)
+    return measured(image, labels) or pie(image, labels)
+
+
+def chart_of(image: Pixels, lines: Sequence[Line]) -> Chart | None:
+    """The chart that fills a picture, by the lines that were read in it; None where none is seen."""
+    if min(image.shape[:2]) < _LEAST_SIDE:
+        return None
+    labels = _labels(lines, image)
     return measured(image, labels) or pie(image, labels)
 
 
@@ -86,9 +95,7 @@ def as_diagram(region: Region, diagram: Diagram) -> Region:
 
 def whole_diagram(page: Page, image: Pixels) -> Diagram | None:
     """The diagram that is all of a picture, by the lines that were read in it."""
-    high, wide = image.shape[:2]
-    labels = [_label(line.text, np.asarray(absolute(line.polygon, wide, high), np.float32)) for line in page.lines]
-    return find_diagram(image, labels, whole=True)
+    return find_diagram(image, _labels(page.lines, image), whole=True)
 
 
 def _as_chart(region: Region, grid: Grid) -> Region:
@@ -107,28 +114,31 @@ def _shown_in(
         return None
     x0, y0, x1, y1 = region.box
     box = (max(0.0, x0 - _AIR), max(0.0, y0 - _AIR), min(1.0, x1 + _AIR), min(1.0, y1 + _AIR))
-    own = [line for line in lines if _in(line, box)]
+    own = [line for line in lines if inside(centre(line.polygon), box)]
     high, wide = image.shape[:2]
     left, top, right, bottom = (round(side) for side in in_pixels(box, wide, high))
     crop = image[top:bottom, left:right]
     if min(crop.shape[:2]) < _LEAST_SIDE or not own:
         return None
-    corner = np.array([left, top], dtype=np.float32)
-    labels = [_label(line.text, np.asarray(absolute(line.polygon, wide, high) - corner, np.float32)) for line in own]
-    chart_like = may_be_chart(own) or pie(crop, labels) is not None
-    if not chart_like and find_diagram(crop, labels) is None:
+    labels = _labels(own, image, corner=(left, top))
+    disc = pie(crop, labels)
+    chart_like = disc is not None or may_be_chart(own)
+    diagram = find_diagram(crop, labels)
+    if not chart_like and diagram is None:
         return None
     if reader is not None and median(label.size for label in labels) < _READABLE:
         labels = read_labels(crop, reader, cancelled)
-    if chart_like and (chart := measured(crop, labels) or pie(crop, labels)) is not None:
+        disc, diagram = pie(crop, labels), find_diagram(crop, labels)
+    if chart_like and (chart := measured(crop, labels) or disc) is not None:
         return chart_grid(chart)
-    diagram = find_diagram(crop, labels)
     return None if diagram is None else diagram_grid(diagram)
 
 
-def _in(line: Line, box: tuple[float, float, float, float]) -> bool:
-    x0, y0, x1, y1 = line.box
-    return box[0] <= (x0 + x1) / 2 <= box[2] and box[1] <= (y0 + y1) / 2 <= box[3]
+def _labels(lines: Sequence[Line], image: Pixels, corner: tuple[int, int] = (0, 0)) -> list[Label]:
+    """Lines of a page as labels on its picture, or on the piece of it that begins at `corner`."""
+    high, wide = image.shape[:2]
+    start = np.asarray(corner, np.float32)
+    return [_label(line.text, np.asarray(absolute(line.polygon, wide, high) - start, np.float32)) for line in lines]
 
 
 def _label(text: str, quad: Quad) -> Label:

@@ -25,8 +25,6 @@ DPI = 200
 LONG_SIDE = 3500
 """... but no larger than this in pixels."""
 
-MOST_PAGES = 2000
-
 _SCAN = 0.7
 """A page that one picture covers this much of is a scan; text on it is somebody else's reading of the picture."""
 
@@ -62,7 +60,7 @@ class PdfFiles:
     """
 
     def __init__(self, limits: Limits | None = None) -> None:
-        self._limits = limits or Limits(most_pages=MOST_PAGES)
+        self._limits = limits or Limits()
         self._lock = threading.Lock()
         self._idle: dict[bytes, PdfProcess] = {}
         self._closed_at_exit = False
@@ -73,14 +71,15 @@ class PdfFiles:
         Raises:
             InputError: It is locked by a password.
             UnreadableImage: It is damaged, has no page, or breaks the reader.
-            ImageTooLarge: It has more than `MOST_PAGES` pages, or one that costs more to open than `Limits` allows.
+            ImageTooLarge: It has more pages, or they cost more to open, than `Limits` allows.
         """
         count = self._asked(data, name, PdfProcess.count, lambda _: False)
         if not count:
             raise UnreadableImage(f"{name}: the PDF has no pages", remedy="save it again from where it came from")
-        if count > MOST_PAGES:
+        most = self._limits.most_pages
+        if count > most:
             raise ImageTooLarge(
-                f"{name}: {count} pages, and at most {MOST_PAGES} are read", remedy="split it into several documents"
+                f"{name}: {count} pages, and at most {most} are read", remedy="split it into several documents"
             )
         return count
 
@@ -96,7 +95,7 @@ class PdfFiles:
             ImageTooLarge: The page costs more than `Limits` allows.
         """
         head, pixels = self._asked(
-            data, name, lambda process: process.read(number, DPI, LONG_SIDE), lambda answer: bool(answer[0]["last"])
+            data, name, lambda process: process.read(number, DPI, LONG_SIDE), lambda answer: bool(answer[0].get("last"))
         )
         return _page(head, pixels, number, name)
 

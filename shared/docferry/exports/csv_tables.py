@@ -6,7 +6,7 @@ import csv
 import io
 
 from docferry.document import Document
-from docferry.tables import charts_as_tables, columns, joined_tables, parse_number
+from docferry.tables import all_tables, columns, parse_number
 
 _ACTIVE = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 
@@ -20,7 +20,7 @@ def tables_csv(document: Document) -> str:
     out = io.StringIO()
     # Everything quoted: where the list separator is a semicolon, an unquoted cell would be split at its own.
     writer = csv.writer(out, lineterminator="\r\n", quoting=csv.QUOTE_ALL)
-    for number, table in enumerate((*joined_tables(document), *charts_as_tables(document))):
+    for number, table in enumerate(all_tables(document)):
         if number:
             out.write("\r\n")
         named = columns(table.grid)

@@ -6,7 +6,7 @@ import base64
 import html
 from collections.abc import Sequence
 
-from docferry.document import Document, Line, Page, RegionType
+from docferry.document import Document, Line, Page
 from docferry.tables import from_html, to_html
 
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
@@ -83,5 +83,5 @@ def _tables(document: Document) -> list[str]:
         f"<section><h2>Page {number}, table {region.id}</h2>{to_html(from_html(region.html))}</section>"
         for number, page in enumerate(document.pages, 1)
         for region in page.regions
-        if region.type is RegionType.TABLE and region.html
+        if region.html
     ]

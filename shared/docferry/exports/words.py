@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from docferry.document import Line, Page
+from docferry.document import Box, Line, Page
+from docferry.rectangles import in_pixels
 
 Place = tuple[int, int, int, int]
 """Left, top, right, bottom in the page's pixels."""
@@ -32,10 +33,10 @@ def words(page: Page, line: Line) -> Iterator[Word]:
         yield Word(found[0], (x0 + round(step * found.start()), y0, x0 + round(step * found.end()), y1))
 
 
-def place(page: Page, box: tuple[float, float, float, float]) -> Place:
+def place(page: Page, box: Box) -> Place:
     """A relative box in the page's pixels."""
-    x0, y0, x1, y1 = box
-    return round(x0 * page.width), round(y0 * page.height), round(x1 * page.width), round(y1 * page.height)
+    x0, y0, x1, y1 = map(round, in_pixels(box, page.width, page.height))
+    return x0, y0, x1, y1
 
 
 def sure(line: Line) -> float:

@@ -27,7 +27,12 @@ class Joined:
     grid: Grid
 
 
-def charts_as_tables(document: Document) -> tuple[Joined, ...]:
+def all_tables(document: Document) -> tuple[Joined, ...]:
+    """Every table, joined over pages, and then the values of every chart."""
+    return (*joined_tables(document), *_charts_as_tables(document))
+
+
+def _charts_as_tables(document: Document) -> tuple[Joined, ...]:
     """The measured values of every chart of a document, each as a table of its own."""
     return tuple(
         Joined(((number, region.id),), from_html(region.html))

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from docferry.errors import ImageTooLarge, InputError, UnreadableImage
+from docferry_cloud.documents import pdf
 from docferry_cloud.documents.files import FileKind, count_pages, kind_of
 from docferry_cloud.documents.pdf import PdfFiles, read_page
 from docferry_cloud.documents.pdf_process import Limits, PdfProcess
@@ -145,6 +146,28 @@ def test_whatever_a_file_makes_of_its_process_the_document_fails_with_the_reason
     hostile.append(PdfProcess(b"", "letter.pdf", LIMITS, f"tests.cloud.documents.hostile:{program}"))
     with pytest.raises(error, match=why):
         hostile[0].read(2, 200, 3500)
+
+
+@pytest.mark.parametrize("program", ["lie", "silent"])
+def test_an_answer_that_does_not_fit_together_fails_the_document(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    program = f"tests.cloud.documents.hostile:{program}"
+    monkeypatch.setattr(pdf, "PdfProcess", lambda data, name, limits: PdfProcess(data, name, limits, program))
+    pages = PdfFiles(LIMITS)
+    with pytest.raises(UnreadableImage, match="an answer that is none"):
+        pages.read_page(b"", 0, "letter.pdf")
+    pages.close()
+
+
+def test_a_count_that_is_none_fails_the_document(hostile: list[PdfProcess]) -> None:
+    hostile.append(PdfProcess(b"", "letter.pdf", LIMITS, "tests.cloud.documents.hostile:silent"))
+    with pytest.raises(UnreadableImage, match="an answer that is none"):
+        hostile[0].count()
+
+
+def test_no_more_pages_are_read_than_are_opened() -> None:
+    pages = PdfFiles(Limits(most_pages=2))
+    with pytest.raises(ImageTooLarge, match="3 pages, and at most 2"):
+        pages.page_count(files.pdf(3))
 
 
 def test_a_process_that_hangs_is_ended_after_its_time(hostile: list[PdfProcess]) -> None:

@@ -15,7 +15,7 @@ from docferry.async_client import AsyncClient
 from docferry.channel import call_metadata
 from docferry.cli import application
 from docferry.errors import NotFound
-from docferry.schema_filling import value_of
+from docferry.schema_filling import tree_of, value_of
 from docferry.v1 import analysis_service_pb2 as pb
 from docferry.v1 import document_pb2
 
@@ -68,6 +68,11 @@ async def test_what_is_no_schema_is_refused_by_the_field(caller, analysis_id, re
     with pytest.raises(grpc.aio.AioRpcError) as failure:
         await caller._analysis.Fill(request, metadata=call_metadata(caller.token))
     assert reason_of(failure.value) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_INPUT")
+
+
+@pytest.mark.parametrize("tree", [{"a": 3, "b": [0.5, -2, True]}, [1e300, 0, None], "3"])
+async def test_whole_numbers_come_back_as_they_were(tree):
+    assert json.dumps(tree_of(value_of(tree))) == json.dumps(tree)
 
 
 async def test_the_client_gives_leaves_in_the_schemas_order(service, caller, analysis_id):

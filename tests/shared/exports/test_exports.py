@@ -65,6 +65,7 @@ def test_the_values_of_a_chart_are_a_table_too() -> None:
     rows = list(csv.reader(io.StringIO(tables_csv(Document((page,))))))
     assert rows == [["Item", "Price"], ["'=1+2", "-3.50"], [], ["Item", "Price"], ["'=1+2", "-3.50"]]
     assert content_list(Document((page,)))[0]["content"].startswith("<table>")
+    assert html_page(Document((page,)), [b""], title="a.jpg").count("-3.50</td>") == 2
 
 
 @pytest.mark.parametrize("text", ["=A1", "+x", "@SUM(A1)", "-cmd|' /C calc'!A0", "\tx"])
