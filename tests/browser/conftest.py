@@ -5,6 +5,7 @@ any request that leaves for another host, fails the test at its end. The tests o
 that one browser serves them all and a service in the test's process can be on the same loop.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, async_playwright, expect
 
 from tests.browser.watched import SIZES, Watched
+from tests.cloud.service.receiver import Receiver
 
 CHROMIUM = "/usr/bin/chromium"
 _FLAGS = (
@@ -96,3 +98,12 @@ async def open_page(browser: Browser, screens: Path | None) -> AsyncIterator[Ope
         await context.close()
     complaints = [complaint for watched in opened for complaint in watched.complaints]
     assert not complaints, complaints
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def push_service() -> AsyncIterator[Receiver]:
+    """Where browsers' pushes go to: a real HTTP server, its address in `url`."""
+    receiver = Receiver()
+    async with await asyncio.start_server(receiver.handle, "127.0.0.1", 0) as server:
+        receiver.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/push"
+        yield receiver

@@ -6,6 +6,24 @@ import json
 from tests.cloud.service.browser import Browser
 from tests.cloud.service.running import DEADLINE
 
+# A push to a worker that is not active yet goes nowhere.
+_ACTIVE = """
+navigator.serviceWorker.ready.then(({active}) => active.state === "activated" || new Promise((done) =>
+  active.addEventListener("statechange", () => done(true), {once: true})))
+"""
+
+# Asked what is on the screen while one is being put up, Chromium forgets the new one: so the worker says when it is up.
+_LISTEN = """
+() => {
+  const registration = self.registration;
+  const put = registration.showNotification.bind(registration);
+  self.up = new Promise((done) => {
+    registration.showNotification = (...what) => put(...what).then(done);
+  });
+}
+"""
+_SHOWN = "() => self.up.then(() => self.registration.getNotifications()).then((all) => all.map((n) => [n.title, n.tag]))"
+
 _SUBSCRIBED = """
 const made = (options) => ({
   endpoint: %(url)s, toJSON: () => ({endpoint: %(url)s, keys: {p256dh: %(p256dh)s, auth: %(auth)s}}),
@@ -26,6 +44,10 @@ async def subscribing(page, url: str) -> Browser:
 
 async def deliver(page, origin: str, text: str) -> None:
     """Give a push message to the page's service worker, as the browser would."""
+    async with asyncio.timeout(DEADLINE):
+        await page.evaluate(_ACTIVE)
+        (worker,) = page.context.service_workers
+        await worker.evaluate(_LISTEN)
     session = await page.context.new_cdp_session(page)
     registered = asyncio.get_running_loop().create_future()
 
@@ -42,9 +64,7 @@ async def deliver(page, origin: str, text: str) -> None:
 
 
 async def shown(page) -> list[list[str]]:
-    """Title and tag of the notifications on the screen, once there is one."""
-    ask = "navigator.serviceWorker.ready.then(w => w.getNotifications()).then(all => all.map(n => [n.title, n.tag]))"
+    """Title and tag of the notifications on the screen, once the one that was delivered is up."""
+    (worker,) = page.context.service_workers
     async with asyncio.timeout(DEADLINE):
-        while not (found := await page.evaluate(ask)):
-            await asyncio.sleep(0.02)
-    return found
+        return await worker.evaluate(_SHOWN)

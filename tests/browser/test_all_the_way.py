@@ -17,7 +17,6 @@ from docferry_cloud.phone.words import WORDS
 from tests.browser.documents import picture_file
 from tests.browser.pushes import deliver, shown, subscribing
 from tests.browser.watched import FIRST_PAINT_BYTES
-from tests.cloud.service.receiver import Receiver
 
 EN = WORDS["en"]
 LONG_MS = 60_000
@@ -73,10 +72,9 @@ async def scanned(page) -> str:
     return text
 
 
-async def test_a_document_goes_from_the_kiosk_to_the_phone_and_comes_back_better(open_page, links, tmp_path):
-    receiver = Receiver()
-    server = await asyncio.start_server(receiver.handle, "127.0.0.1", 0)
-    endpoint = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/push"
+async def test_a_document_goes_from_the_kiosk_to_the_phone_and_comes_back_better(
+    open_page, links, push_service, tmp_path
+):
     kiosk, phone = await open_page("kiosk"), await open_page("phone", permissions=["notifications"])
     # Captured: the hint comes while it is read, the answer of the edge before that of the cloud.
     await kiosk.goto(links[1])
@@ -87,7 +85,7 @@ async def test_a_document_goes_from_the_kiosk_to_the_phone_and_comes_back_better
     await expect(kiosk.page.locator("#qr path")).to_be_visible()
     await kiosk.shot("kiosk-understood")
     # Claimed by whoever scans the code.
-    keys = await subscribing(phone.page, endpoint)
+    keys = await subscribing(phone.page, push_service.url)
     link = await scanned(kiosk.page)
     await phone.goto(link)
     await phone.page.wait_for_url("**/r/*")
@@ -100,11 +98,10 @@ async def test_a_document_goes_from_the_kiosk_to_the_phone_and_comes_back_better
     await kiosk.page.locator("#save").tap()
     await expect(kiosk.page.locator("#steps .done")).to_have_count(4)
     await expect(phone.page.locator(".state")).to_contain_text(f"{EN['version']} 3")
-    plain = (await keys.read((await receiver.next()).body)).decode()
+    plain = (await keys.read((await push_service.next()).body)).decode()
     message = json.loads(plain)
     assert message["version"] == 3
     assert phone.page.url.endswith(message["analysis_id"])
     origin = phone.page.url.partition("/r/")[0]
     await deliver(phone.page, origin, plain)
     assert await shown(phone.page) == [[message["title"], f"/r/{message['analysis_id']}"]]
-    server.close()

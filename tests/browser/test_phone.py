@@ -1,6 +1,5 @@
 """The phone's pages: a link is opened, the document is followed, searched, asked, and told about."""
 
-import asyncio
 import json
 import re
 import threading
@@ -19,7 +18,6 @@ from docferry_cloud.phone.words import WORDS
 from tests.browser.documents import EVIL_LATEX, EVIL_TABLE, MALICE, TABLE, malicious, photo, receipt
 from tests.browser.pushes import deliver, shown, subscribing
 from tests.browser.watched import FIRST_PAINT_BYTES
-from tests.cloud.service.receiver import Receiver
 from tests.cloud.service.running import DEADLINE, EchoEngine, running_server
 
 EN, ZH = WORDS["en"], WORDS["zh"]
@@ -269,22 +267,13 @@ async def test_a_form_of_another_site_changes_nothing(open_page, service, caller
     assert answer.status == 200
 
 
-async def test_a_push_reaches_the_real_worker_which_shows_it_and_opens_the_result(open_page, service, caller):
-    receiver = Receiver()
-    server = await asyncio.start_server(receiver.handle, "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/push"
-    service.engine.free.clear()
-    try:
-        taken = (
-            await caller.finished((await caller.submit(receipt())).analysis_id)
-            if service.engine.free.is_set()
-            else (await caller.submit(receipt()))
-        )
-    finally:
-        service.engine.free.set()
+async def test_a_push_reaches_the_real_worker_which_shows_it_and_opens_the_result(
+    open_page, service, caller, push_service
+):
+    taken = await caller.submit(receipt())
     await caller.finished(taken.analysis_id)
     watched = await open_page("phone", permissions=["notifications"])
-    keys = await subscribing(watched.page, url)
+    keys = await subscribing(watched.page, push_service.url)
     await watched.goto(await linked(service, caller, taken.analysis_id))
     await watched.page.wait_for_url("**/r/*")
     page = watched.page
@@ -293,7 +282,7 @@ async def test_a_push_reaches_the_real_worker_which_shows_it_and_opens_the_resul
     assert await page.evaluate("asked.applicationServerKey.length") == 65
     correction = pb.LineCorrection(page=0, line_id="r1.l3", text="Total: 19.00")
     await caller("Correct", pb.CorrectRequest(analysis_id=taken.analysis_id, version=2, lines=[correction]))
-    plain = (await keys.read((await receiver.next()).body)).decode()
+    plain = (await keys.read((await push_service.next()).body)).decode()
     message = json.loads(plain)
     assert message["analysis_id"] == taken.analysis_id
     await deliver(page, service.server.http_address, plain)
@@ -314,7 +303,6 @@ async def test_a_push_reaches_the_real_worker_which_shows_it_and_opens_the_resul
         }"""
     )
     assert opened == f"{service.server.http_address}/r/{taken.analysis_id}"
-    server.close()
 
 
 async def test_without_a_connection_the_shell_says_so(open_page, service, caller, finished):
