@@ -12,7 +12,6 @@ from docferry_cloud.digest import Digest
 from docferry_cloud.rows import Submission
 from docferry_cloud.schema import digests
 
-_INSERT = digests.insert()
 _CHANGE = (
     digests.update()
     .where(digests.c.analysis_id == sa.bindparam("of"))
@@ -20,11 +19,11 @@ _CHANGE = (
 )
 
 
-def insert(connection: sa.Connection, analysis_id: str, new: Submission, now: int) -> None:
-    """Add the digest of a submission; what its version says follows by `keep`."""
+def of_submission(analysis_id: str, new: Submission, now: int) -> dict[str, str | int | float]:
+    """The row of a submission's digest, with what the edge's version says if it has one."""
     route = envelope_pb2.Route.FromString(new.route)
     traffic = analysis_pb2.Traffic.FromString(new.traffic)
-    row = {
+    row: dict[str, str | int | float] = {
         "analysis_id": analysis_id,
         "tenant": new.caller.tenant,
         "device": new.caller.device,
@@ -36,22 +35,25 @@ def insert(connection: sa.Connection, analysis_id: str, new: Submission, now: in
         "original_bytes": min(traffic.original_bytes, 1 << 62),
         "sent_bytes": traffic.sent_bytes,
     }
-    connection.execute(_INSERT, row)
+    return row | _values(digest.digest(new.edge.interpretation) if new.edge else Digest())
 
 
 def keep(connection: sa.Connection, analysis_id: str, of: Digest, work_ms: int = 0) -> None:
     """What the newest version says, and how long an engine worked on it."""
-    values = {
-        "headline": of.headline,
-        "words": of.words,
-        "pages": of.pages,
-        "doubts": of.doubts,
-        "weight": round(of.weight * 1000),
-    }
-    connection.execute(_CHANGE, values | {"of": analysis_id, "more_ms": work_ms})
+    connection.execute(_CHANGE, _values(of) | {"of": analysis_id, "more_ms": work_ms})
 
 
 def sent(connection: sa.Connection, analysis_id: str, more: int) -> None:
     """More bytes were sent for it."""
     change = digests.update().where(digests.c.analysis_id == analysis_id)
     connection.execute(change.values(sent_bytes=digests.c.sent_bytes + more))
+
+
+def _values(of: Digest) -> dict[str, str | int | float]:
+    return {
+        "headline": of.headline,
+        "words": of.words,
+        "pages": of.pages,
+        "doubts": of.doubts,
+        "weight": round(of.weight * 1000),
+    }

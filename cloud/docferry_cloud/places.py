@@ -8,6 +8,8 @@ queueing, Goyal, Vin and Cheng 1996, with every analysis counted alike). Lanes c
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 
 from docferry_cloud.schema import WORK_STATES, analyses
@@ -17,9 +19,14 @@ INTERACTIVE, BACKGROUND = 0, 1
 _TURNS = 1 << 29
 LAST = 1 << 30
 """The place behind all others."""
-_TURN = sa.select(
-    sa.func.min(analyses.c.turn), sa.func.max(analyses.c.turn).filter(analyses.c.tenant == sa.bindparam("tenant"))
-).where(analyses.c.state.in_(WORK_STATES), analyses.c.lane == sa.bindparam("lane"), analyses.c.turn > 0)
+_UNFINISHED = (analyses.c.state.in_(WORK_STATES), analyses.c.lane == sa.bindparam("lane"), analyses.c.turn > 0)
+_SERVED = sa.select(sa.func.min(analyses.c.turn)).where(*_UNFINISHED)
+_OWN = sa.select(sa.func.max(analyses.c.turn)).where(*_UNFINISHED, analyses.c.tenant == sa.bindparam("tenant"))
+
+
+def turns() -> tuple[sa.Select[Any], sa.Select[Any]]:
+    """Two queries, with the parameters `lane` and `tenant`: the turn being served, and the tenant's last one."""
+    return _SERVED, _OWN
 
 
 def assign(connection: sa.Connection, analysis_id: str) -> None:
@@ -27,13 +34,14 @@ def assign(connection: sa.Connection, analysis_id: str) -> None:
     this = analyses.c.analysis_id == analysis_id
     row = connection.execute(sa.select(analyses.c.tenant, analyses.c.lane, analyses.c.turn).where(this)).one()
     if not row.turn:
-        turn = next_turn(connection, row.tenant, row.lane)
+        of = {"tenant": row.tenant, "lane": row.lane}
+        served, own = (connection.execute(query, of).scalar_one() for query in turns())
+        turn = next_of(served, own)
         connection.execute(analyses.update().where(this).values(turn=turn))
 
 
-def next_turn(connection: sa.Connection, tenant: str, lane: int) -> int:
-    """The turn of a tenant's next analysis in a lane, from 1."""
-    served, own = connection.execute(_TURN, {"tenant": tenant, "lane": lane}).one()
+def next_of(served: int | None, own: int | None) -> int:
+    """The turn of a tenant's next analysis in a lane, from 1; `served` and `own` as `turns` tell them."""
     return max(served or 1, (own or 0) + 1)
 
 
@@ -41,4 +49,9 @@ def place(connection: sa.Connection, analysis_id: str) -> int:
     """Its place, 1..2^30: the lower the sooner. One that is gone has the first, as nothing will be done for it."""
     query = sa.select(analyses.c.lane, analyses.c.turn).where(analyses.c.analysis_id == analysis_id)
     row = connection.execute(query).one_or_none()
-    return 1 if row is None else row.lane * _TURNS + max(1, min(row.turn, _TURNS))
+    return 1 if row is None else place_of(row.lane, row.turn)
+
+
+def place_of(lane: int, turn: int) -> int:
+    """The place that a lane and a turn in it make."""
+    return lane * _TURNS + max(1, min(turn, _TURNS))

@@ -97,11 +97,22 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The analysis that a submission made, or had made before."""
+    """The analysis that a submission made, or had made before.
+
+    Attributes:
+        row: As it was stored, if it was made just now.
+        place: In the queue, if it was made just now and is on its way there.
+    """
 
     analysis_id: str
     state: State
-    new: bool
+    row: AnalysisRow | None = None
+    place: int = 0
+
+    @property
+    def new(self) -> bool:
+        """Whether it was made just now."""
+        return self.row is not None
 
 
 @dataclass(frozen=True, slots=True)

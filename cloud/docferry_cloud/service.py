@@ -24,7 +24,7 @@ from docferry_cloud.device_watch import Wanted, WantFeed
 from docferry_cloud.listing import Listing, page
 from docferry_cloud.log_ids import ids_of
 from docferry_cloud.metrics import count_submission
-from docferry_cloud.rows import AnalysisRow, Caller
+from docferry_cloud.rows import AnalysisRow, Caller, Taken
 from docferry_cloud.schema import SinkKind, State
 from docferry_cloud.sinks.push import Push
 from docferry_cloud.subscriptions import SubscriptionRow, Subscriptions, Wish
@@ -45,7 +45,7 @@ class Service:
     """The use cases.
 
     Args:
-        enqueue: Gives a PENDING analysis to the queue; a failure is not the caller's, the sweeper makes up for it.
+        enqueue: Gives a PENDING analysis its place in the queue; a failure is not the caller's, the sweeper helps.
         again: The same for one that may have been in the queue before; False if it is to be asked again soon.
     """
 
@@ -58,7 +58,7 @@ class Service:
         push: Push,
         feed: EventFeed,
         want_feed: WantFeed,
-        enqueue: Callable[[str], None],
+        enqueue: Callable[[str, int], None],
         again: Callable[[str], bool],
     ) -> None:
         self._database = core.database
@@ -104,7 +104,9 @@ class Service:
                 with about(**ids_of(taken.analysis_id, new.document_id, caller.tenant)):
                     log.info("accepted" if taken.new else "sent again")
                     if taken.new and not new.announced:
-                        self._later(self._put_in_queue(taken.analysis_id))
+                        self._later(self._put_in_queue(taken))
+                if taken.row is not None:
+                    return taken.row
                 return await self._database.run(self._store.get, caller.tenant, analysis_id=taken.analysis_id)
         finally:
             self._metrics.observe("docferry_submit_seconds", time.perf_counter() - began, outcome)
@@ -249,9 +251,9 @@ class Service:
         while self._background:
             await asyncio.wait(set(self._background))
 
-    async def _put_in_queue(self, analysis_id: str) -> None:
+    async def _put_in_queue(self, taken: Taken) -> None:
         async with self._enqueuing:
-            await self._database.run(self._enqueue, analysis_id)
+            await self._database.run(self._enqueue, taken.analysis_id, taken.place)
 
     async def _go_on(self, analysis_id: str) -> None:
         """Queue an analysis whose parts have come; the workflow that asked for them may be ending just now."""

@@ -6,20 +6,14 @@ through `Database.run`.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
-from typing import Any
 
 import sqlalchemy as sa
 
-from docferry.errors import Conflict, DocferryError, NotFound, Overloaded, Unavailable
-from docferry_cloud import blob_list, digest_rows, places, wanted
-from docferry_cloud.access import usage
+from docferry.errors import DocferryError, Unavailable
+from docferry_cloud import blob_list, wanted
 from docferry_cloud.analysis_rows import (
     COLUMNS,
-    DIRECT_LEASE_S,
-    MICROSECONDS,
-    add_version,
     first,
     move,
     not_found,
@@ -29,13 +23,10 @@ from docferry_cloud.analysis_rows import (
 )
 from docferry_cloud.blobs import Blobs
 from docferry_cloud.database import Clock, Database
-from docferry_cloud.digest import digest
-from docferry_cloud.event_log import EventLog, Happening
+from docferry_cloud.event_log import EventLog
 from docferry_cloud.rows import (
     AnalysisRow,
-    Caller,
     Limits,
-    NewPart,
     Submission,
     Taken,
     VersionRow,
@@ -43,34 +34,13 @@ from docferry_cloud.rows import (
 )
 from docferry_cloud.schema import (
     OPEN_STATES,
-    WORK_STATES,
-    EventType,
     State,
     analyses,
     chunks,
     envelopes,
-    parts,
-    tombstones,
     versions,
 )
-
-# Statements of every submission are built once: building them costs more than running them.
-_REQUEST = (
-    analyses.c.tenant == sa.bindparam("tenant"),
-    analyses.c.device == sa.bindparam("device"),
-    analyses.c.request_id == sa.bindparam("request_id"),
-)
-_EARLIER = sa.select(analyses.c.analysis_id, analyses.c.state, analyses.c.body_sha256).where(*_REQUEST)
-_BURIED = sa.select(tombstones.c.request_id).where(
-    tombstones.c.tenant == sa.bindparam("tenant"),
-    tombstones.c.device == sa.bindparam("device"),
-    tombstones.c.request_id == sa.bindparam("request_id"),
-)
-_COUNTED = sa.select(sa.func.count(), sa.func.count().filter(analyses.c.tenant == sa.bindparam("tenant"))).select_from(
-    analyses
-)
-_WAITING = _COUNTED.where(analyses.c.state == State.AWAITING_PARTS)
-_UNFINISHED = _COUNTED.where(analyses.c.state.in_(WORK_STATES))
+from docferry_cloud.taking import Batch
 
 
 class Store:
@@ -112,7 +82,9 @@ class Store:
         """
         self._database.check_space()
         with self._database.write() as connection:
-            outcomes = [self._take(connection, new) for new in news]
+            batch = Batch(connection, self._log, self._limits, self._clock())
+            outcomes = [batch.take(new) for new in news]
+            batch.write()
         self._log.announce()
         return outcomes
 
@@ -205,105 +177,3 @@ class Store:
         with self._database.read() as connection:
             row = connection.execute(query.order_by(versions.c.version.desc()).limit(1)).mappings().first()
             return None if row is None else VersionRow(**row)
-
-    def _take(self, connection: sa.Connection, new: Submission) -> Taken | DocferryError:
-        """Take one, or say why not: everything that can be wrong is found before anything of it is written."""
-        state = State.AWAITING_PARTS if new.announced else State.PENDING
-        try:
-            before = _earlier(connection, new.caller, new.request_id, new.body_sha256)
-            if before is not None:
-                return before
-            self._check_room(connection, new.caller.tenant, state)
-            day = {"documents": self._limits.documents_per_day, "megabytes": self._limits.mb_per_day}
-            # Last of all: it counts, and what is refused is not to be counted.
-            usage.count(connection, new.caller.tenant, new.size, self._clock(), **day)
-        except DocferryError as error:
-            return error
-        analysis_id = str(uuid.uuid4())
-        self._insert(connection, analysis_id, state, new)
-        version = 1 if new.edge else 0
-        happening = Happening(EventType.ACCEPTED, new.caller.tenant, analysis_id, new.document_id, state, version)
-        self._log.append(connection, happening)
-        return Taken(analysis_id, state, new=True)
-
-    def _check_room(self, connection: sa.Connection, tenant: str, state: State) -> None:
-        """What waits for its parts and what waits for work are bounded apart: neither shuts the other out."""
-        awaiting = state is State.AWAITING_PARTS
-        what = "wait for their parts" if awaiting else "are unfinished"
-        everyones, own = connection.execute(_WAITING if awaiting else _UNFINISHED, {"tenant": tenant}).one()
-        if everyones >= self._limits.queue:
-            raise Overloaded(f"{self._limits.queue} analyses {what} already", retry_after=5)
-        if own >= self._limits.tenant:
-            raise Overloaded(f"{self._limits.tenant} of this tenant's analyses {what} already", retry_after=5)
-
-    def _insert(self, connection: sa.Connection, analysis_id: str, state: State, new: Submission) -> None:
-        now = self._clock()
-        row = {
-            "analysis_id": analysis_id,
-            "tenant": new.caller.tenant,
-            "device": new.caller.device,
-            "request_id": new.request_id,
-            "document_id": new.document_id,
-            "body_sha256": new.body_sha256,
-            "state": state,
-            "file_name": new.file_name,
-            "effort": new.effort,
-            "route": new.route,
-            "traffic": new.traffic,
-            "version": 1 if new.edge else 0,
-            "create_time": now,
-            "update_time": now,
-            "expire_time": now + self._limits.retention_days * 86400 * MICROSECONDS,
-            "attempts": 0,
-            "lease_until": now + DIRECT_LEASE_S * MICROSECONDS,
-            "lane": new.lane,
-            "turn": places.next_turn(connection, new.caller.tenant, new.lane) if state is State.PENDING else 0,
-            "deadline": None if new.within_s is None else now + int(new.within_s * MICROSECONDS),
-        }
-        connection.execute(analyses.insert(), row)
-        digest_rows.insert(connection, analysis_id, new, now)
-        connection.execute(envelopes.insert(), {"analysis_id": analysis_id, "body": new.body})
-        if new.announced:
-            rows = [_part_values(analysis_id, position, part) for position, part in enumerate(new.announced)]
-            connection.execute(parts.insert(), rows)
-        if new.edge is not None:
-            add_version(connection, analysis_id, 1, new.edge, now)
-            digest_rows.keep(connection, analysis_id, digest(new.edge.interpretation))
-
-
-def _earlier(connection: sa.Connection, caller: Caller, request_id: str, body_sha256: bytes) -> Taken | None:
-    request = {"tenant": caller.tenant, "device": caller.device, "request_id": request_id}
-    row = connection.execute(_EARLIER, request).one_or_none()
-    if row is None:
-        _check_not_deleted(connection, caller, request_id)
-        return None
-    if row.body_sha256 != body_sha256:
-        raise Conflict(
-            f"request {request_id} was used before with another envelope",
-            remedy="send the stored bytes again, or make a new request id",
-            request_id=request_id,
-            analysis_id=row.analysis_id,
-        )
-    return Taken(row.analysis_id, row.state, new=False)
-
-
-def _check_not_deleted(connection: sa.Connection, caller: Caller, request_id: str) -> None:
-    request = {"tenant": caller.tenant, "device": caller.device, "request_id": request_id}
-    if connection.execute(_BURIED, request).first() is not None:
-        raise NotFound(
-            f"the analysis of request {request_id} was deleted",
-            remedy="to have the document read again, submit it under a new request id",
-            request_id=request_id,
-        )
-
-
-def _part_values(analysis_id: str, position: int, part: NewPart) -> dict[str, Any]:
-    return {
-        "analysis_id": analysis_id,
-        "part_id": part.part_id,
-        "position": position,
-        "announcement": part.announcement,
-        "size": part.size,
-        "sha256": part.sha256,
-        "received": 0,
-    }

@@ -32,6 +32,10 @@ from docferry_cloud.workflow import Workflows
 log = logging.getLogger(__name__)
 
 
+_POLITE = 5
+"""Niceness of a worker beside its front end on one machine."""
+
+
 class Worker:
     """What works on documents in one process. DBOS allows one at a time in a process.
 
@@ -193,6 +197,9 @@ async def work(
     worker = Worker(core, settings, engine_factory=engine_factory, times=times)
     parent = parent or ParentLink()
     page = None if parent.attached else _metrics_page(core, settings)
+    if parent.attached:
+        # Who waits for an acknowledgement goes before who waits for an answer that takes seconds anyway.
+        os.nice(_POLITE)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

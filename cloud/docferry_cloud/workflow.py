@@ -117,11 +117,11 @@ class Workflows:
             )
         self._workflow = workflow
 
-    def enqueue(self, analysis_id: str) -> None:
-        """Put an analysis into the queue; one that is there already stays as it is."""
+    def enqueue(self, analysis_id: str, place: int = 0) -> None:
+        """Put an analysis into the queue, at its place there if that is known; one that is there already stays."""
         if self._workflow is None:
             return
-        with SetWorkflowID(analysis_id), SetEnqueueOptions(priority=self._turn(analysis_id)):
+        with SetWorkflowID(analysis_id), SetEnqueueOptions(priority=place or self._turn(analysis_id)):
             handle: WorkflowHandle[str] = DBOS.enqueue_workflow(_QUEUE, self._workflow, analysis_id)
         log.debug("enqueued %s", handle.workflow_id)
 

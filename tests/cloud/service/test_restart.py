@@ -60,13 +60,13 @@ async def test_a_row_without_a_workflow_is_enqueued_by_the_sweeper(
     lost = threading.Event()
     real = Workflows.enqueue
 
-    def lose_the_first(self, analysis_id):
+    def lose_the_first(self, analysis_id, place=0):
         if lost.is_set():
-            real(self, analysis_id)
+            real(self, analysis_id, place)
         lost.set()
 
     monkeypatch.setattr(Workflows, "enqueue", lose_the_first)
-    monkeypatch.setattr("docferry_cloud.store.DIRECT_LEASE_S", 0)
+    monkeypatch.setattr("docferry_cloud.taking.DIRECT_LEASE_S", 0)
     async with running(tmp_path) as service:
         caller = service.caller()
         taken = await caller.submit(make_envelope())
@@ -85,7 +85,7 @@ async def test_a_workflow_that_is_over_without_an_outcome_is_made_anew(running, 
         return real(self, analysis_id)
 
     monkeypatch.setattr(WorkList, "claim", break_once)
-    monkeypatch.setattr("docferry_cloud.store.DIRECT_LEASE_S", 0)
+    monkeypatch.setattr("docferry_cloud.taking.DIRECT_LEASE_S", 0)
     async with running(tmp_path) as service:
         caller = service.caller()
         taken = await caller.submit(make_envelope())
