@@ -35,13 +35,17 @@ def _of_request(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
 _EARLIER = sa.select(analyses.c.analysis_id, analyses.c.state, analyses.c.body_sha256).where(*_of_request(analyses))
 
 
-def _before(*states: State) -> sa.Select[Any]:
-    """All that has to be known before one is taken, in one question, with those counted that are in `states`."""
+_KNOWN = sa.select(
+    sa.exists().where(*_of_request(analyses)).label("repeated"),
+    sa.exists().where(*_of_request(tombstones)).label("deleted"),
+)
+
+
+def _queue(*states: State) -> sa.Select[Any]:
+    """How many are in `states`, of all and of a tenant, and the turns in its lane: it reads the whole queue."""
     counted = sa.select(sa.func.count()).select_from(analyses).where(analyses.c.state.in_(states))
     served, own_turn = places.turns()
     return sa.select(
-        sa.exists().where(*_of_request(analyses)).label("repeated"),
-        sa.exists().where(*_of_request(tombstones)).label("deleted"),
         counted.scalar_subquery().label("everyones"),
         counted.where(analyses.c.tenant == sa.bindparam("tenant")).scalar_subquery().label("own"),
         served.scalar_subquery().label("served"),
@@ -49,7 +53,7 @@ def _before(*states: State) -> sa.Select[Any]:
     )
 
 
-_BEFORE = {State.AWAITING_PARTS: _before(State.AWAITING_PARTS), State.PENDING: _before(*WORK_STATES)}
+_QUEUE = {State.AWAITING_PARTS: _queue(State.AWAITING_PARTS), State.PENDING: _queue(*WORK_STATES)}
 _WAITS = {State.AWAITING_PARTS: "wait for their parts", State.PENDING: "are unfinished"}
 
 
@@ -68,6 +72,8 @@ class Batch:
         self._limits = limits
         self._now = now
         self._taken: list[_Rows] = []
+        self._written = 0
+        self._queues: dict[tuple[State, str, int], tuple[sa.Row[Any], int]] = {}
 
     def take(self, new: Submission) -> Taken | DocferryError:
         """Take a submission, or say why not: what can be wrong with it is found before anything of it is written.
@@ -76,18 +82,18 @@ class Batch:
         """
         state = State.AWAITING_PARTS if new.announced else State.PENDING
         request = {"tenant": new.caller.tenant, "device": new.caller.device, "request_id": new.request_id}
-        if any(rows.request == request for rows in self._taken):
+        if any(rows.request == request for rows in self._taken[self._written :]):
             # Sent twice at once: the first of them has to be seen.
             self.write()
-        before = self._connection.execute(_BEFORE[state], request | {"lane": new.lane}).one()
-        like = [rows for rows in self._taken if rows.seen.state is state]
+        known = self._connection.execute(_KNOWN, request).one()
+        queue, like = self._queue(state, new)
         of_tenant = [rows for rows in like if rows.seen.tenant == new.caller.tenant]
         try:
-            if before.repeated:
+            if known.repeated:
                 return _earlier(self._connection, request, new.body_sha256)
-            if before.deleted:
+            if known.deleted:
                 raise _buried(new.request_id)
-            self._check_room(state, before.everyones + len(like), before.own + len(of_tenant))
+            self._check_room(state, queue.everyones + len(like), queue.own + len(of_tenant))
             day = {"documents": self._limits.documents_per_day, "megabytes": self._limits.mb_per_day}
             # Last of all: it counts, and what is refused is not to be counted.
             usage.count(self._connection, new.caller.tenant, new.size, self._now, **day)
@@ -95,8 +101,8 @@ class Batch:
             return error
         turn = 0
         if state is State.PENDING:
-            served = [before.served, *(rows.turn for rows in like if rows.new.lane == new.lane)]
-            own = [before.own_turn, *(rows.turn for rows in of_tenant if rows.new.lane == new.lane)]
+            served = [queue.served, *(rows.turn for rows in like if rows.new.lane == new.lane)]
+            own = [queue.own_turn, *(rows.turn for rows in of_tenant if rows.new.lane == new.lane)]
             turn = places.next_of(min(filter(None, served), default=None), max(filter(None, own), default=None))
         seen = _seen(new, state, self._now, self._now + self._limits.retention_days * 86400 * MICROSECONDS)
         self._taken.append(_Rows(new, seen, request, turn))
@@ -104,7 +110,7 @@ class Batch:
 
     def write(self) -> None:
         """Write what was taken so far, with its events."""
-        taken, self._taken = self._taken, []
+        taken, self._written = self._taken[self._written :], len(self._taken)
         tables: dict[sa.Table, list[dict[str, Any]]] = {
             analyses: [_analysis(rows) for rows in taken],
             digests: [digest_rows.of_submission(rows.seen.analysis_id, rows.new, self._now) for rows in taken],
@@ -124,6 +130,15 @@ class Batch:
             if values:
                 self._connection.execute(table.insert(), values)
         self._log.append_all(self._connection, [_accepted(rows.seen) for rows in taken])
+
+    def _queue(self, state: State, new: Submission) -> tuple[sa.Row[Any], list[_Rows]]:
+        """The queue as it was when first asked for, once as it is long, and what was taken into it since."""
+        key = (state, new.caller.tenant, new.lane)
+        if key not in self._queues:
+            row = self._connection.execute(_QUEUE[state], {"tenant": new.caller.tenant, "lane": new.lane}).one()
+            self._queues[key] = (row, self._written)
+        row, written = self._queues[key]
+        return row, [rows for rows in self._taken[written:] if rows.seen.state is state]
 
     def _check_room(self, state: State, everyones: int, own: int) -> None:
         if everyones >= self._limits.queue:
