@@ -1,9 +1,11 @@
 """What the service promises, measured: acknowledgements, event lag, and what is lost or doubled when processes die.
 
-python -m benchmarks.service --store sqlite|postgres --documents N [--chaos] [--engine-ms 200] [--processes 3]
+python -m benchmarks.service --store sqlite|postgres --documents N [--chaos|--fairness] [--engine-ms 200]
+    [--processes 3]
 
 A stub stands in for the engine. The pace of one device gives the latencies; a flood gives the rate. With --chaos
 processes are killed and database connections cut at random while documents come in, and everything is counted after.
+With --fairness one tenant floods the queue with N documents, and another one's waiting is measured.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ _AT_ONCE = 16
 _PACED = 200
 _PACE_S = 0.02
 _SETTLE_S = 180.0
+_WAITS = 10
 
 
 def main() -> None:
@@ -35,6 +38,7 @@ def main() -> None:
     parser.add_argument("--store", choices=("sqlite", "postgres"), default="sqlite")
     parser.add_argument("--documents", type=int, default=1000)
     parser.add_argument("--chaos", action="store_true", help="kill processes and cut connections meanwhile")
+    parser.add_argument("--fairness", action="store_true", help="one tenant floods, another one waits")
     parser.add_argument("--engine-ms", type=float, default=0.0)
     parser.add_argument("--processes", type=int, default=1, help="front ends with workers; chaos has its own number")
     parser.add_argument("--seed", type=int, default=0, help="of the killing")
@@ -45,9 +49,8 @@ def main() -> None:
         if arguments.chaos:
             result = asyncio.run(chaos(folder, database, arguments.documents, arguments.engine_ms, arguments.seed))
         else:
-            result = asyncio.run(
-                measure(folder, database, arguments.documents, arguments.engine_ms, arguments.processes)
-            )
+            asked = fairness if arguments.fairness else measure
+            result = asyncio.run(asked(folder, database, arguments.documents, arguments.engine_ms, arguments.processes))
     line = json.dumps({"store": arguments.store, **result})
     for name, value in result.items():
         print(f"{name:>20}  {value}")
@@ -84,6 +87,35 @@ async def measure(folder: Path, database: str, documents: int, engine_ms: float,
         "engine_ms": engine_ms,
         "all_told": told,
         **counted,
+    }
+
+
+async def fairness(folder: Path, database: str, documents: int, engine_ms: float, processes: int) -> dict[str, Any]:
+    """How long one tenant waits for a document: alone, and behind another one's flood; engines read one at a time."""
+    tenants = ("flooding", "waiting")
+    roles = ["all"] * processes
+    async with fleet(folder, roles, database=database, engine_ms=engine_ms, workers=1, tokens=tenants) as running:
+        async with _clients(running, Tally(), "waiting") as clients:
+            # The first one also waits for the worker to come up.
+            await clients.waits(1, _SETTLE_S)
+            alone = await clients.waits(_WAITS, _SETTLE_S)
+        flooded = Tally()
+        async with (
+            _clients(running, flooded, "flooding") as flooding,
+            _clients(running, Tally(), "waiting") as clients,
+        ):
+            await flooding.flood(documents, _AT_ONCE)
+            behind = await clients.waits(_WAITS, _SETTLE_S)
+            still_waiting = len(flooded.acked) - len(flooded.told)
+    return {
+        "engine_ms": engine_ms,
+        "processes": processes,
+        "flood": documents,
+        "flood_still_waiting": still_waiting,
+        "alone_p50_ms": _quantile(alone, 50),
+        "alone_max_ms": round(max(alone), 2),
+        "behind_flood_p50_ms": _quantile(behind, 50),
+        "behind_flood_max_ms": round(max(behind), 2),
     }
 
 
@@ -173,9 +205,9 @@ async def _cut(database: str, luck: random.Random) -> int:
 
 
 @asynccontextmanager
-async def _clients(running: Fleet, tally: Tally) -> AsyncIterator[Clients]:
+async def _clients(running: Fleet, tally: Tally, token: str = "") -> AsyncIterator[Clients]:
     channels = opened(running.addresses)
-    clients = Clients(channels, tally)
+    clients = Clients(channels, tally, token)
     watching = asyncio.create_task(clients.watch())
     try:
         yield clients

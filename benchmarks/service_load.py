@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import grpc
 import grpc.aio
 
-from docferry.channel import open_channel
+from docferry.channel import call_metadata, open_channel
 from docferry.document import Document, Line, Page, Reading, Region, RegionType
 from docferry.packing import pack_reading
 from docferry.status import error_from_rpc
@@ -21,6 +21,7 @@ from docferry.v1 import analysis_service_pb2_grpc as grpc_api
 from docferry.v1 import envelope_pb2, event_pb2
 
 _AGAIN_S = 0.05
+_LOOK_S = 0.01
 _CALL_S = 10.0
 _SENT_AGAIN = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.RESOURCE_EXHAUSTED)
 
@@ -51,8 +52,9 @@ class Tally:
 class Clients:
     """Clients of a service with several front ends; each call goes to the next one."""
 
-    def __init__(self, channels: Iterable[grpc.aio.Channel], tally: Tally) -> None:
+    def __init__(self, channels: Iterable[grpc.aio.Channel], tally: Tally, token: str = "") -> None:
         self._stubs = [grpc_api.AnalysisServiceStub(channel) for channel in channels]
+        self._metadata = call_metadata(token)
         self._tally = tally
         self._turn = 0
         line = Line("r1.l1", "TOTAL 9.00", ((0.1, 0.1), (0.5, 0.1), (0.5, 0.2), (0.1, 0.2)), 0.9)
@@ -76,7 +78,9 @@ class Clients:
         began = time.perf_counter()
         while True:
             try:
-                answer = await self._next().Submit(pb.SubmitRequest(envelope=envelope), timeout=_CALL_S)
+                answer = await self._next().Submit(
+                    pb.SubmitRequest(envelope=envelope), timeout=_CALL_S, metadata=self._metadata
+                )
             except grpc.aio.AioRpcError as error:
                 if error.code() not in _SENT_AGAIN:
                     raise error_from_rpc(error) from error
@@ -105,12 +109,24 @@ class Clients:
             await self.submit()
             await asyncio.sleep(pause_s)
 
+    async def waits(self, documents: int, within_s: float) -> list[float]:
+        """Submit one after the other, each once the one before is done; gives how long each took, in milliseconds."""
+        took = []
+        for _ in range(documents):
+            began = time.perf_counter()
+            await self.submit()
+            if not await self.all_told(within_s):
+                raise TimeoutError(f"a document was not done within {within_s:g} s")
+            took.append((time.perf_counter() - began) * 1000)
+        return took
+
     async def watch(self) -> None:
         """Follow the event log by resume tokens, from front end to front end, until cancelled."""
         token, last = "", 0
         while True:
             try:
-                async for answer in self._next().Watch(pb.AnalysisServiceWatchRequest(resume_token=token)):
+                request = pb.AnalysisServiceWatchRequest(resume_token=token)
+                async for answer in self._next().Watch(request, metadata=self._metadata):
                     if not answer.HasField("event"):
                         token = answer.heartbeat.resume_token
                         continue
@@ -133,7 +149,7 @@ class Clients:
         while set(self._tally.acked.values()) - set(self._tally.told):
             if time.monotonic() > ends:
                 return False
-            await asyncio.sleep(_AGAIN_S)
+            await asyncio.sleep(_LOOK_S)
         return True
 
     async def stored(self) -> Counter[str]:
@@ -151,7 +167,7 @@ class Clients:
         while True:
             try:
                 request = pb.AnalysisServiceListRequest(page_size=100, page_token=token)
-                return await self._next().List(request, timeout=_CALL_S)
+                return await self._next().List(request, timeout=_CALL_S, metadata=self._metadata)
             except grpc.aio.AioRpcError as error:
                 # A front end that was killed last is back, but its channel may not know yet.
                 if error.code() not in _SENT_AGAIN:
@@ -161,7 +177,7 @@ class Clients:
     async def lag_ms(self, analysis_id: str) -> float:
         """From the moment at which the engine was done to the moment at which the watcher was told."""
         request = pb.AnalysisServiceGetRequest(analysis_id=analysis_id)
-        version = (await self._next().Get(request, timeout=_CALL_S)).analysis.versions[-1]
+        version = (await self._next().Get(request, timeout=_CALL_S, metadata=self._metadata)).analysis.versions[-1]
         stamp = int(version.interpretation.document.pages[0].regions[0].lines[0].text)
         return (self._tally.told_at[analysis_id] - stamp) / 1e6
 
