@@ -20,6 +20,7 @@ from docferry_cloud.console.overlay import level, overlay
 from docferry_cloud.console.render import enum_word
 from docferry_cloud.console.visit import Visit
 from docferry_cloud.gateway.problems import reason_and_remedy, rpc_status
+from docferry_cloud.gateway.rich_text import rendered
 from docferry_cloud.gateway.streams import Stream, first_of, rest_of
 
 EXPORTS = ("markdown", "json", "csv", "xlsx", "html", "pdf")
@@ -92,7 +93,7 @@ async def picture(visit: Visit) -> Response:
 
 
 async def text(visit: Visit) -> Response:
-    """The document as Markdown, as it is written: nothing in it becomes markup."""
+    """The document's text, from its Markdown: as it is meant, and as it is written."""
     analysis, version = await read(visit)
     return visit.page(
         "text.html",
@@ -100,6 +101,7 @@ async def text(visit: Visit) -> Response:
         url=url(analysis.analysis_id),
         version=version,
         markdown=version.interpretation.markdown,
+        text=await asyncio.to_thread(rendered, version.interpretation.markdown),
     )
 
 

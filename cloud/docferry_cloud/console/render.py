@@ -13,6 +13,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from starlette.responses import HTMLResponse, Response
 
 from docferry_cloud.gateway.pages import page_headers, templates
+from docferry_cloud.gateway.rich_text import formula
 
 HEADERS = page_headers()
 _FOR_EVER = "public, max-age=31536000, immutable"
@@ -48,6 +49,7 @@ class Renderer:
             "amount": amount,
             "percent": percent,
             "enum": enum_word,
+            "formula": formula,
             "seconds": seconds,
         }
         self._environment = environment

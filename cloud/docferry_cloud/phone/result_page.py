@@ -16,6 +16,7 @@ from docferry.v1 import analysis_pb2
 from docferry.v1 import analysis_service_pb2 as pb
 from docferry_cloud.gateway.link import SESSION_COOKIE, Link, metadata_of, while_connected
 from docferry_cloud.gateway.problems import Refused, status_and_code
+from docferry_cloud.gateway.rich_text import rendered
 from docferry_cloud.gateway.routes import SERVICES
 from docferry_cloud.phone.rendering import Pages
 
@@ -52,7 +53,7 @@ def _values(analysis: analysis_pb2.Analysis) -> dict[str, Any]:
         "place": place,
         "open": tree["status"] in _OPEN,
         "tables": _tables(tree),
-        "text": tree["markdown"][:MOST_TEXT],
+        "text": rendered(tree["markdown"][:MOST_TEXT]) if tree["markdown"] else "",
         "cut": len(tree["markdown"]) > MOST_TEXT,
         "problem": tree.get("error", {}).get("reason", ""),
         "progress": (analysis.progress.pages_done, analysis.progress.pages),

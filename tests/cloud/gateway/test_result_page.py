@@ -39,7 +39,7 @@ async def test_it_shows_fields_text_tables_and_exports(http, analysis_id):
     answer = await http.client.get(f"/r/{analysis_id}")
     assert answer.headers["content-type"].startswith("text/html")
     seen = Seen(answer.text)
-    assert {"h1", "table", "pre", "caption"} <= set(seen.tags)
+    assert {"h1", "table", "details", "caption"} <= set(seen.tags)
     assert "Tea & cake" in seen.text
     assert "invoice number" in seen.text
     assert "4711" in seen.text
