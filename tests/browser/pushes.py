@@ -22,7 +22,9 @@ _LISTEN = """
   });
 }
 """
-_SHOWN = "() => self.up.then(() => self.registration.getNotifications()).then((all) => all.map((n) => [n.title, n.tag]))"
+_SHOWN = (
+    "() => self.up.then(() => self.registration.getNotifications()).then((all) => all.map((n) => [n.title, n.tag]))"
+)
 
 _SUBSCRIBED = """
 const made = (options) => ({

@@ -8,6 +8,7 @@ import pytest_asyncio
 from playwright.async_api import expect
 
 from docferry.document import RegionType
+from docferry.v1 import analysis_service_pb2 as pb
 from docferry.v1 import subscription_service_pb2 as subscription_pb
 from docferry_cloud.access.rules import Scope
 from tests.browser.documents import EVIL_LATEX, EVIL_TABLE, MALICE, TABLE, photo, receipt
@@ -195,6 +196,28 @@ async def test_doubts_are_settled_from_the_keyboard_alone(operator, service, cal
     await page.keyboard.press("Control+Enter")
     await page.wait_for_url("**/console/review")
     assert (await caller.get(second)).versions[-1].engine != "person"
+
+
+async def test_corrections_become_a_curve_of_risk_once_there_are_enough(operator, service, caller, hand_in):
+    watched = await operator()
+    routing = f"{service.server.http_address}/console/routing"
+    analysis_id = await hand_in(receipt(pages=12))
+    await watched.goto(routing)
+    await expect(watched.page.locator("main")).to_contain_text("Not enough corrections for a curve yet")
+    found = await caller.get(analysis_id)
+    lines = [
+        pb.LineCorrection(page=number, line_id=line.line_id, text=line.text + "!" * (line.confidence < 0.5))
+        for number, page in enumerate(found.versions[-1].interpretation.document.pages)
+        for region in page.regions
+        if not region.html
+        for line in region.lines
+    ]
+    assert len(lines) >= 30
+    await caller("Correct", pb.CorrectRequest(analysis_id=analysis_id, version=found.versions[-1].version, lines=lines))
+    await _look(watched, routing, "routing-curve")
+    table = watched.page.get_by_label("Risk by coverage", exact=True)
+    await expect(table.locator("tbody tr").last).to_contain_text("100 %")
+    await expect(watched.page.locator(".expected")).to_have_count(1)
 
 
 async def test_what_a_document_or_a_subscription_says_is_never_run(operator, service, caller, hand_in):

@@ -9,6 +9,7 @@ from docferry_cloud.console.render import moment
 
 WIDTH, HEIGHT = 640, 160
 _EDGE = 8
+_ROWS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,46 @@ class Curve:
     last_day: str
 
 
+ENOUGH = 30
+"""Lines that people looked at, from which on a curve says anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class RiskCurve:
+    """Risk against coverage: what was found and what had been expected, both as SVG writes points.
+
+    Attributes:
+        highest: Risk, 0..1, that the upper edge stands for.
+        rows: Coverage, risk found and risk expected at some of the points, for those who read tables.
+    """
+
+    found: str
+    expected: str
+    highest: float
+    rows: tuple[tuple[float, float, float], ...]
+
+
+def risk_curve(figures: pb.GetFiguresResponse) -> RiskCurve | None:
+    """The curve from people's corrections; None while there are too few of them."""
+    points = list(figures.risk_curve)
+    if figures.reviewed_lines < ENOUGH or len(points) < 2:
+        return None
+    highest = max(max(point.risk, point.predicted) for point in points) or 1.0
+    found = _points([(point.coverage, point.risk / highest) for point in points])
+    expected = _points([(point.coverage, point.predicted / highest) for point in points])
+    shown = points[:: max(1, len(points) // _ROWS)]
+    shown = shown if shown[-1] is points[-1] else [*shown, points[-1]]
+    return RiskCurve(found, expected, highest, tuple((each.coverage, each.risk, each.predicted) for each in shown))
+
+
+def _points(shares: list[tuple[float, float]]) -> str:
+    """Shares of width and height, from the lower left corner, as SVG writes points."""
+    return " ".join(
+        f"{_EDGE + across * (WIDTH - 2 * _EDGE):.1f},{HEIGHT - _EDGE - up * (HEIGHT - 2 * _EDGE):.1f}"
+        for across, up in shares
+    )
+
+
 def day_lines(figures: pb.GetFiguresResponse) -> list[Curve]:
     """How predicted risk, the share of documents that sent pixels, and doubts move: drift shows here."""
     days = list(figures.days)
@@ -41,10 +82,7 @@ def day_lines(figures: pb.GetFiguresResponse) -> list[Curve]:
         ("doubts", [day.doubts for day in days]),
     ):
         highest = max(values) or 1.0
-        points = " ".join(
-            f"{_EDGE + (day.day.seconds - begin) / (end - begin) * (WIDTH - 2 * _EDGE):.1f},"
-            f"{HEIGHT - _EDGE - value / highest * (HEIGHT - 2 * _EDGE):.1f}"
-            for day, value in zip(days, values, strict=True)
-        )
+        when = [(day.day.seconds - begin) / (end - begin) for day in days]
+        points = _points([(share, value / highest) for share, value in zip(when, values, strict=True)])
         curves.append(Curve(name, points, max(values), moment(days[0].day)[:10], moment(days[-1].day)[:10]))
     return curves

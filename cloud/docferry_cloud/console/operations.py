@@ -14,7 +14,7 @@ from docferry.v1 import operator_service_pb2 as pb
 from docferry.v1 import subscription_service_pb2 as subscription_pb
 from docferry_cloud.access.rules import Scope
 from docferry_cloud.console import session
-from docferry_cloud.console.charts import day_lines
+from docferry_cloud.console.charts import ENOUGH, day_lines, risk_curve
 from docferry_cloud.console.document import route_word
 from docferry_cloud.console.inbox import PAGE_SIZE
 from docferry_cloud.console.visit import Visit
@@ -38,6 +38,9 @@ async def routing(visit: Visit) -> Response:
         saved=saved(figures),
         daily=figures.days,
         lines=day_lines(figures),
+        curve=risk_curve(figures),
+        reviewed=(figures.reviewed_lines, figures.reviewed_documents),
+        enough=ENOUGH,
     )
 
 

@@ -27,7 +27,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"docferry/v1/operator_service.proto\x12\x0b\x64ocferry.v1\x1a\x1a\x64ocferry/v1/envelope.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x14\n\x12OpenSessionRequest\"U\n\x13OpenSessionResponse\x12\r\n\x05token\x18\x01 \x01(\t\x12/\n\x0b\x65xpire_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x13\n\x11GetSessionRequest\"O\n\x12GetSessionResponse\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x0b\n\x03who\x18\x02 \x01(\t\x12\x0e\n\x06scopes\x18\x03 \x03(\t\x12\x0c\n\x04open\x18\x04 \x01(\x08\"\x15\n\x13\x43loseSessionRequest\"\x16\n\x14\x43loseSessionResponse\"!\n\x11GetFiguresRequest\x12\x0c\n\x04\x64\x61ys\x18\x01 \x01(\x05\"\xaf\x01\n\x0cRouteFigures\x12,\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0e\x32\x1a.docferry.v1.RouteDecision\x12\x11\n\tdocuments\x18\x02 \x01(\r\x12\r\n\x05pages\x18\x03 \x01(\x04\x12\x16\n\x0eoriginal_bytes\x18\x04 \x01(\x04\x12\x12\n\nsent_bytes\x18\x05 \x01(\x04\x12\x15\n\rcloud_seconds\x18\x06 \x01(\x01\x12\x0c\n\x04risk\x18\x07 \x01(\x01\"y\n\nDayFigures\x12\'\n\x03\x64\x61y\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tdocuments\x18\x02 \x01(\r\x12\x11\n\tescalated\x18\x03 \x01(\x01\x12\x0c\n\x04risk\x18\x04 \x01(\x01\x12\x0e\n\x06\x64oubts\x18\x05 \x01(\x01\"f\n\x12GetFiguresResponse\x12)\n\x06routes\x18\x01 \x03(\x0b\x32\x19.docferry.v1.RouteFigures\x12%\n\x04\x64\x61ys\x18\x02 \x03(\x0b\x32\x17.docferry.v1.DayFigures\"\x14\n\x12ListDevicesRequest\"\x91\x01\n\x06\x44\x65vice\x12\x0e\n\x06\x64\x65vice\x18\x01 \x01(\t\x12\x32\n\x0elast_seen_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tdocuments\x18\x03 \x01(\r\x12\x0e\n\x06\x66\x61iled\x18\x04 \x01(\r\x12\x0c\n\x04risk\x18\x05 \x01(\x01\x12\x12\n\nopen_wants\x18\x06 \x01(\r\";\n\x13ListDevicesResponse\x12$\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x13.docferry.v1.Device\"\x98\x02\n\x03Key\x12\x0e\n\x06key_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06\x64\x65vice\x18\x03 \x01(\t\x12\x0e\n\x06scopes\x18\x04 \x03(\t\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x65xpire_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0brevoke_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\rlast_use_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05valid\x18\t \x01(\x08\"_\n\x10\x43reateKeyRequest\x12\x1d\n\x03key\x18\x01 \x01(\x0b\x32\x10.docferry.v1.Key\x12,\n\tvalid_for\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"B\n\x11\x43reateKeyResponse\x12\x1d\n\x03key\x18\x01 \x01(\x0b\x32\x10.docferry.v1.Key\x12\x0e\n\x06secret\x18\x02 \x01(\t\"\x11\n\x0fListKeysRequest\"2\n\x10ListKeysResponse\x12\x1e\n\x04keys\x18\x01 \x03(\x0b\x32\x10.docferry.v1.Key\"\"\n\x10RevokeKeyRequest\x12\x0e\n\x06key_id\x18\x01 \x01(\t\"2\n\x11RevokeKeyResponse\x12\x1d\n\x03key\x18\x01 \x01(\x0b\x32\x10.docferry.v1.Key2\x89\x05\n\x0fOperatorService\x12P\n\x0bOpenSession\x12\x1f.docferry.v1.OpenSessionRequest\x1a .docferry.v1.OpenSessionResponse\x12M\n\nGetSession\x12\x1e.docferry.v1.GetSessionRequest\x1a\x1f.docferry.v1.GetSessionResponse\x12S\n\x0c\x43loseSession\x12 .docferry.v1.CloseSessionRequest\x1a!.docferry.v1.CloseSessionResponse\x12M\n\nGetFigures\x12\x1e.docferry.v1.GetFiguresRequest\x1a\x1f.docferry.v1.GetFiguresResponse\x12P\n\x0bListDevices\x12\x1f.docferry.v1.ListDevicesRequest\x1a .docferry.v1.ListDevicesResponse\x12J\n\tCreateKey\x12\x1d.docferry.v1.CreateKeyRequest\x1a\x1e.docferry.v1.CreateKeyResponse\x12G\n\x08ListKeys\x12\x1c.docferry.v1.ListKeysRequest\x1a\x1d.docferry.v1.ListKeysResponse\x12J\n\tRevokeKey\x12\x1d.docferry.v1.RevokeKeyRequest\x1a\x1e.docferry.v1.RevokeKeyResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"docferry/v1/operator_service.proto\x12\x0b\x64ocferry.v1\x1a\x1a\x64ocferry/v1/envelope.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x14\n\x12OpenSessionRequest\"U\n\x13OpenSessionResponse\x12\r\n\x05token\x18\x01 \x01(\t\x12/\n\x0b\x65xpire_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x13\n\x11GetSessionRequest\"O\n\x12GetSessionResponse\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x0b\n\x03who\x18\x02 \x01(\t\x12\x0e\n\x06scopes\x18\x03 \x03(\t\x12\x0c\n\x04open\x18\x04 \x01(\x08\"\x15\n\x13\x43loseSessionRequest\"\x16\n\x14\x43loseSessionResponse\"!\n\x11GetFiguresRequest\x12\x0c\n\x04\x64\x61ys\x18\x01 \x01(\x05\"\xaf\x01\n\x0cRouteFigures\x12,\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0e\x32\x1a.docferry.v1.RouteDecision\x12\x11\n\tdocuments\x18\x02 \x01(\r\x12\r\n\x05pages\x18\x03 \x01(\x04\x12\x16\n\x0eoriginal_bytes\x18\x04 \x01(\x04\x12\x12\n\nsent_bytes\x18\x05 \x01(\x04\x12\x15\n\rcloud_seconds\x18\x06 \x01(\x01\x12\x0c\n\x04risk\x18\x07 \x01(\x01\"y\n\nDayFigures\x12\'\n\x03\x64\x61y\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tdocuments\x18\x02 \x01(\r\x12\x11\n\tescalated\x18\x03 \x01(\x01\x12\x0c\n\x04risk\x18\x04 \x01(\x01\x12\x0e\n\x06\x64oubts\x18\x05 \x01(\x01\">\n\tRiskPoint\x12\x10\n\x08\x63overage\x18\x01 \x01(\x01\x12\x0c\n\x04risk\x18\x02 \x01(\x01\x12\x11\n\tpredicted\x18\x03 \x01(\x01\"\xc6\x01\n\x12GetFiguresResponse\x12)\n\x06routes\x18\x01 \x03(\x0b\x32\x19.docferry.v1.RouteFigures\x12%\n\x04\x64\x61ys\x18\x02 \x03(\x0b\x32\x17.docferry.v1.DayFigures\x12*\n\nrisk_curve\x18\x03 \x03(\x0b\x32\x16.docferry.v1.RiskPoint\x12\x16\n\x0ereviewed_lines\x18\x04 \x01(\r\x12\x1a\n\x12reviewed_documents\x18\x05 \x01(\r\"\x14\n\x12ListDevicesRequest\"\x91\x01\n\x06\x44\x65vice\x12\x0e\n\x06\x64\x65vice\x18\x01 \x01(\t\x12\x32\n\x0elast_seen_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tdocuments\x18\x03 \x01(\r\x12\x0e\n\x06\x66\x61iled\x18\x04 \x01(\r\x12\x0c\n\x04risk\x18\x05 \x01(\x01\x12\x12\n\nopen_wants\x18\x06 \x01(\r\";\n\x13ListDevicesResponse\x12$\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x13.docferry.v1.Device\"\x98\x02\n\x03Key\x12\x0e\n\x06key_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06\x64\x65vice\x18\x03 \x01(\t\x12\x0e\n\x06scopes\x18\x04 \x03(\t\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x65xpire_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0brevoke_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\rlast_use_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05valid\x18\t \x01(\x08\"_\n\x10\x43reateKeyRequest\x12\x1d\n\x03key\x18\x01 \x01(\x0b\x32\x10.docferry.v1.Key\x12,\n\tvalid_for\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"B\n\x11\x43reateKeyResponse\x12\x1d\n\x03key\x18\x01 \x01(\x0b\x32\x10.docferry.v1.Key\x12\x0e\n\x06secret\x18\x02 \x01(\t\"\x11\n\x0fListKeysRequest\"2\n\x10ListKeysResponse\x12\x1e\n\x04keys\x18\x01 \x03(\x0b\x32\x10.docferry.v1.Key\"\"\n\x10RevokeKeyRequest\x12\x0e\n\x06key_id\x18\x01 \x01(\t\"2\n\x11RevokeKeyResponse\x12\x1d\n\x03key\x18\x01 \x01(\x0b\x32\x10.docferry.v1.Key2\x89\x05\n\x0fOperatorService\x12P\n\x0bOpenSession\x12\x1f.docferry.v1.OpenSessionRequest\x1a .docferry.v1.OpenSessionResponse\x12M\n\nGetSession\x12\x1e.docferry.v1.GetSessionRequest\x1a\x1f.docferry.v1.GetSessionResponse\x12S\n\x0c\x43loseSession\x12 .docferry.v1.CloseSessionRequest\x1a!.docferry.v1.CloseSessionResponse\x12M\n\nGetFigures\x12\x1e.docferry.v1.GetFiguresRequest\x1a\x1f.docferry.v1.GetFiguresResponse\x12P\n\x0bListDevices\x12\x1f.docferry.v1.ListDevicesRequest\x1a .docferry.v1.ListDevicesResponse\x12J\n\tCreateKey\x12\x1d.docferry.v1.CreateKeyRequest\x1a\x1e.docferry.v1.CreateKeyResponse\x12G\n\x08ListKeys\x12\x1c.docferry.v1.ListKeysRequest\x1a\x1d.docferry.v1.ListKeysResponse\x12J\n\tRevokeKey\x12\x1d.docferry.v1.RevokeKeyRequest\x1a\x1e.docferry.v1.RevokeKeyResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -52,28 +52,30 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ROUTEFIGURES']._serialized_end=613
   _globals['_DAYFIGURES']._serialized_start=615
   _globals['_DAYFIGURES']._serialized_end=736
-  _globals['_GETFIGURESRESPONSE']._serialized_start=738
-  _globals['_GETFIGURESRESPONSE']._serialized_end=840
-  _globals['_LISTDEVICESREQUEST']._serialized_start=842
-  _globals['_LISTDEVICESREQUEST']._serialized_end=862
-  _globals['_DEVICE']._serialized_start=865
-  _globals['_DEVICE']._serialized_end=1010
-  _globals['_LISTDEVICESRESPONSE']._serialized_start=1012
-  _globals['_LISTDEVICESRESPONSE']._serialized_end=1071
-  _globals['_KEY']._serialized_start=1074
-  _globals['_KEY']._serialized_end=1354
-  _globals['_CREATEKEYREQUEST']._serialized_start=1356
-  _globals['_CREATEKEYREQUEST']._serialized_end=1451
-  _globals['_CREATEKEYRESPONSE']._serialized_start=1453
-  _globals['_CREATEKEYRESPONSE']._serialized_end=1519
-  _globals['_LISTKEYSREQUEST']._serialized_start=1521
-  _globals['_LISTKEYSREQUEST']._serialized_end=1538
-  _globals['_LISTKEYSRESPONSE']._serialized_start=1540
-  _globals['_LISTKEYSRESPONSE']._serialized_end=1590
-  _globals['_REVOKEKEYREQUEST']._serialized_start=1592
-  _globals['_REVOKEKEYREQUEST']._serialized_end=1626
-  _globals['_REVOKEKEYRESPONSE']._serialized_start=1628
-  _globals['_REVOKEKEYRESPONSE']._serialized_end=1678
-  _globals['_OPERATORSERVICE']._serialized_start=1681
-  _globals['_OPERATORSERVICE']._serialized_end=2330
+  _globals['_RISKPOINT']._serialized_start=738
+  _globals['_RISKPOINT']._serialized_end=800
+  _globals['_GETFIGURESRESPONSE']._serialized_start=803
+  _globals['_GETFIGURESRESPONSE']._serialized_end=1001
+  _globals['_LISTDEVICESREQUEST']._serialized_start=1003
+  _globals['_LISTDEVICESREQUEST']._serialized_end=1023
+  _globals['_DEVICE']._serialized_start=1026
+  _globals['_DEVICE']._serialized_end=1171
+  _globals['_LISTDEVICESRESPONSE']._serialized_start=1173
+  _globals['_LISTDEVICESRESPONSE']._serialized_end=1232
+  _globals['_KEY']._serialized_start=1235
+  _globals['_KEY']._serialized_end=1515
+  _globals['_CREATEKEYREQUEST']._serialized_start=1517
+  _globals['_CREATEKEYREQUEST']._serialized_end=1612
+  _globals['_CREATEKEYRESPONSE']._serialized_start=1614
+  _globals['_CREATEKEYRESPONSE']._serialized_end=1680
+  _globals['_LISTKEYSREQUEST']._serialized_start=1682
+  _globals['_LISTKEYSREQUEST']._serialized_end=1699
+  _globals['_LISTKEYSRESPONSE']._serialized_start=1701
+  _globals['_LISTKEYSRESPONSE']._serialized_end=1751
+  _globals['_REVOKEKEYREQUEST']._serialized_start=1753
+  _globals['_REVOKEKEYREQUEST']._serialized_end=1787
+  _globals['_REVOKEKEYRESPONSE']._serialized_start=1789
+  _globals['_REVOKEKEYRESPONSE']._serialized_end=1839
+  _globals['_OPERATORSERVICE']._serialized_start=1842
+  _globals['_OPERATORSERVICE']._serialized_end=2491
 # @@protoc_insertion_point(module_scope)

@@ -262,6 +262,36 @@ class DayFigures(_message.Message):
 Global___DayFigures: _TypeAlias = DayFigures  # noqa: Y015
 
 @_typing.final
+class RiskPoint(_message.Message):
+    """Of the lines that people looked at, those with the highest confidences."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COVERAGE_FIELD_NUMBER: _builtins.int
+    RISK_FIELD_NUMBER: _builtins.int
+    PREDICTED_FIELD_NUMBER: _builtins.int
+    coverage: _builtins.float
+    """Their share of all lines that people looked at, 0..1."""
+    risk: _builtins.float
+    """Of these, the share that was wrong, 0..1."""
+    predicted: _builtins.float
+    """The share that their confidences had led to expect, 0..1."""
+    def __init__(
+        self,
+        *,
+        coverage: _builtins.float = ...,
+        risk: _builtins.float = ...,
+        predicted: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["coverage", b"coverage", "predicted", b"predicted", "risk", b"risk"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RiskPoint: _TypeAlias = RiskPoint  # noqa: Y015
+
+@_typing.final
 class GetFiguresResponse(_message.Message):
     """The figures."""
 
@@ -269,6 +299,13 @@ class GetFiguresResponse(_message.Message):
 
     ROUTES_FIELD_NUMBER: _builtins.int
     DAYS_FIELD_NUMBER: _builtins.int
+    RISK_CURVE_FIELD_NUMBER: _builtins.int
+    REVIEWED_LINES_FIELD_NUMBER: _builtins.int
+    REVIEWED_DOCUMENTS_FIELD_NUMBER: _builtins.int
+    reviewed_lines: _builtins.int
+    """Lines that people put right or confirmed, of the newest 100 documents that they corrected."""
+    reviewed_documents: _builtins.int
+    """These documents."""
     @_builtins.property
     def routes(self) -> _containers.RepeatedCompositeFieldContainer[Global___RouteFigures]:
         """By route, those that were taken."""
@@ -277,15 +314,22 @@ class GetFiguresResponse(_message.Message):
     def days(self) -> _containers.RepeatedCompositeFieldContainer[Global___DayFigures]:
         """By day, the oldest first; days without documents are left out."""
 
+    @_builtins.property
+    def risk_curve(self) -> _containers.RepeatedCompositeFieldContainer[Global___RiskPoint]:
+        """What people's corrections say of the confidences, the surest lines first; empty while nobody corrected any."""
+
     def __init__(
         self,
         *,
         routes: _abc.Iterable[Global___RouteFigures] | None = ...,
         days: _abc.Iterable[Global___DayFigures] | None = ...,
+        risk_curve: _abc.Iterable[Global___RiskPoint] | None = ...,
+        reviewed_lines: _builtins.int = ...,
+        reviewed_documents: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["days", b"days", "routes", b"routes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["days", b"days", "reviewed_documents", b"reviewed_documents", "reviewed_lines", b"reviewed_lines", "risk_curve", b"risk_curve", "routes", b"routes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

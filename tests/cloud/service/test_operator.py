@@ -246,6 +246,22 @@ async def test_figures_add_up_by_route_and_by_day(caller, operator, submit):
         assert failure.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
+async def test_what_people_settle_becomes_a_curve_of_their_tenant_alone(service, caller, operator, submit):
+    for text, confidence in (("Total: 9.00", 0.5), ("Total: 9.50", 0.25)):
+        done = await submit(confidence=confidence)
+        line = pb.LineCorrection(page=0, line_id="r1.l1", text=text)
+        await caller(
+            "Correct", pb.CorrectRequest(analysis_id=done.analysis_id, version=done.versions[-1].version, lines=[line])
+        )
+    figures = await operator("GetFigures", caller.token)
+    assert (figures.reviewed_lines, figures.reviewed_documents) == (2, 2)
+    points = [(point.coverage, point.risk) for point in figures.risk_curve]
+    assert points == [(0.5, 0.0), (1.0, 0.5)]
+    assert figures.risk_curve[1].predicted == pytest.approx(0.625, abs=0.01)
+    other = await operator("GetFigures", service.caller().token)
+    assert (other.reviewed_lines, list(other.risk_curve)) == (0, [])
+
+
 async def test_devices_are_those_with_documents_and_those_with_keys(service, caller, operator, keys, submit):
     done = await submit()
     keys.create(caller.tenant, [Scope.DEVICE], device="new-kiosk")
