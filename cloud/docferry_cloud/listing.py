@@ -24,6 +24,8 @@ _STATES: Mapping[int, State] = {analysis_pb2.Analysis.State.Value(f"STATE_{state
 _ORDER = pb.AnalysisServiceListRequest.Order
 _LONGEST_QUERY = 200
 _DIGEST = tuple(digests.c[name] for name in DigestRow.__dataclass_fields__)
+_FEW = frozenset(State) - {State.SUCCEEDED}
+"""States in which few analyses are, as a rule."""
 _EVERYTHING = sa.select(*COLUMNS, *(column.label(f"digest_{column.name}") for column in _DIGEST)).join_from(
     analyses, digests, digests.c.analysis_id == analyses.c.analysis_id
 )
@@ -94,11 +96,15 @@ def page(
     """At most `limit` of a tenant's analyses, those behind `(place, analysis_id)`; versions as heads."""
     key = digests.c.weight if wanted.doubt_first else digests.c.create_time
     order = (key, digests.c.analysis_id)
-    query = _EVERYTHING.where(digests.c.tenant == tenant, *_conditions(wanted))
+    turned = [column if wanted.oldest_first else column.desc() for column in order]
+    # First which, from narrow rows alone, then what they hold: a planner that does not know yet how many rows there are
+    # (PostgreSQL before its first ANALYZE) would fetch every wide row of the tenant and sort them.
+    which = sa.select(digests.c.analysis_id).where(digests.c.tenant == tenant, *_conditions(tenant, wanted))
     if after is not None:
         here = sa.tuple_(*order)
-        query = query.where(here > after if wanted.oldest_first else here < after)
-    query = query.order_by(*(column if wanted.oldest_first else column.desc() for column in order)).limit(limit)
+        which = which.where(here > after if wanted.oldest_first else here < after)
+    chosen = which.order_by(*turned).limit(limit).subquery("chosen")
+    query = _EVERYTHING.join(chosen, chosen.c.analysis_id == digests.c.analysis_id).order_by(*turned)
     with database.read() as connection:
         rows = [_row(found) for found in connection.execute(query).mappings()]
         return _completed(connection, rows)
@@ -109,12 +115,12 @@ def place(row: AnalysisRow, wanted: Listing) -> int:
     return row.digest.weight if wanted.doubt_first and row.digest else row.create_time
 
 
-def _conditions(wanted: Listing) -> list[sa.ColumnElement[bool]]:
+def _conditions(tenant: str, wanted: Listing) -> list[sa.ColumnElement[bool]]:
     found: list[sa.ColumnElement[bool]] = []
     if wanted.states:
-        found.append(analyses.c.state.in_(wanted.states))
+        found.append(_in_state(tenant, wanted.states))
     if wanted.document_id:
-        found.append(analyses.c.document_id == wanted.document_id)
+        found.append(_of_analyses(tenant, analyses.c.document_id == wanted.document_id))
     if wanted.created_from is not None:
         found.append(digests.c.create_time >= wanted.created_from)
     if wanted.created_before is not None:
@@ -125,8 +131,21 @@ def _conditions(wanted: Listing) -> list[sa.ColumnElement[bool]]:
     if wanted.device:
         found.append(digests.c.device == wanted.device)
     if wanted.doubt_first:
-        found += [digests.c.weight > 0, analyses.c.state == State.SUCCEEDED]
+        found += [digests.c.weight > 0, _in_state(tenant, frozenset({State.SUCCEEDED}))]
     return found
+
+
+def _in_state(tenant: str, states: frozenset[State]) -> sa.ColumnElement[bool]:
+    """Few are looked for by their state; for the many, each digest that comes up has its state looked at."""
+    if states <= _FEW:
+        return _of_analyses(tenant, analyses.c.state.in_(states))
+    this = sa.select(analyses.c.analysis_id).where(analyses.c.analysis_id == digests.c.analysis_id)
+    return this.where(analyses.c.state.in_(states)).exists()
+
+
+def _of_analyses(tenant: str, condition: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+    found = sa.select(analyses.c.analysis_id).where(analyses.c.tenant == tenant, condition)
+    return digests.c.analysis_id.in_(found)
 
 
 def _holds(word: str) -> sa.ColumnElement[bool]:

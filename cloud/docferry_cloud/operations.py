@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import sqlalchemy as sa
@@ -62,32 +64,30 @@ class Operations:
 
     def figures(self, tenant: str, days: int) -> tuple[list[RouteFigures], list[DayFigures]]:
         """By route, and by day with the oldest first, of documents of the last `days` days."""
-        by_route = sa.select(
-            digests.c.route,
-            sa.func.count().label("documents"),
-            _total(digests.c.pages, "pages"),
-            _total(digests.c.original_bytes, "original_bytes"),
-            _total(digests.c.sent_bytes, "sent_bytes"),
-            _total(digests.c.work_ms, "work_ms"),
-            sa.func.avg(digests.c.risk).label("risk"),
-        ).group_by(digests.c.route)
         # A number in the statement and not a parameter: grouping must meet the very same expression.
         day = (digests.c.create_time // sa.literal_column(str(_DAY), sa.BigInteger)).label("day")
-        pixels = sa.case((digests.c.route.in_(_SAVING), 0.0), else_=1.0)
-        by_day = sa.select(
-            day,
-            sa.func.count().label("documents"),
-            sa.func.avg(pixels).label("escalated"),
-            sa.func.avg(digests.c.risk).label("risk"),
-            sa.func.avg(digests.c.doubts).label("doubts"),
-        ).group_by(day)
+        since = self._database.now() - days * _DAY
+        # All documents are gone through once; what is left, a row for each day and route, is added up here.
+        cells = (
+            sa.select(
+                day,
+                digests.c.route,
+                sa.func.count().label("documents"),
+                _total(digests.c.pages, "pages"),
+                _total(digests.c.original_bytes, "original_bytes"),
+                _total(digests.c.sent_bytes, "sent_bytes"),
+                _total(digests.c.work_ms, "work_ms"),
+                sa.func.sum(digests.c.risk).label("risk"),
+                _total(digests.c.doubts, "doubts"),
+            )
+            .where(digests.c.tenant == tenant, digests.c.create_time >= since)
+            .group_by(day, digests.c.route)
+        )
         with self._database.read() as connection:
-            since = self._database.now() - days * _DAY
-            recent = (digests.c.tenant == tenant, digests.c.create_time >= since)
-            routes = connection.execute(by_route.where(*recent).order_by(digests.c.route)).mappings()
-            found = [RouteFigures(**row) for row in routes]
-            rows = connection.execute(by_day.where(*recent).order_by(day))
-            return found, [DayFigures(int(r[0]), r[1], float(r[2]), float(r[3]), float(r[4])) for r in rows]
+            found = [_Cell(**row) for row in connection.execute(cells).mappings()]
+        routes = _parted(found, lambda cell: cell.route)
+        by_day = _parted(found, lambda cell: cell.day)
+        return [_of_route(*one) for one in routes], [_of_day(*one) for one in by_day]
 
     def devices(self, tenant: str) -> list[DeviceRow]:
         """Those that handed something in that is still kept, and those that have a key; the last heard of first."""
@@ -96,14 +96,20 @@ class Operations:
                 digests.c.device,
                 sa.func.max(digests.c.create_time).label("last_seen"),
                 sa.func.count().label("documents"),
-                _total(sa.case((analyses.c.state == State.FAILED, 1), else_=0), "failed"),
                 sa.func.avg(digests.c.risk).label("risk"),
             )
-            .join_from(digests, analyses, analyses.c.analysis_id == digests.c.analysis_id)
             .where(digests.c.tenant == tenant)
             .group_by(digests.c.device)
             .order_by(sa.desc("last_seen"))
             .limit(_MOST_DEVICES)
+        )
+        # By themselves: they are few, and no wide row of the others is looked at. Grouped by an expression: for the
+        # bare column SQLite would go through all of the tenant's rows, as they lie in its order in an index.
+        named = sa.func.coalesce(analyses.c.device, sa.literal_column("''")).label("named")
+        of_failed = (
+            sa.select(named, sa.func.count())
+            .where(analyses.c.tenant == tenant, analyses.c.state == State.FAILED)
+            .group_by(named)
         )
         of_keys = sa.select(keys.c.device, keys.c.scopes, keys.c.last_use).where(
             keys.c.tenant == tenant, keys.c.revoke_time.is_(None)
@@ -117,6 +123,9 @@ class Operations:
         with self._database.read() as connection:
             for row in connection.execute(of_documents).mappings():
                 found[row["device"]] = dict(row)
+            for device, count in connection.execute(of_failed):
+                if device in found:
+                    found[device]["failed"] = count
             for device, scopes, last_use in connection.execute(of_keys):
                 if Scope.DEVICE in scopes.split(","):
                     known = found.setdefault(device, {"device": device, "last_seen": 0})
@@ -126,6 +135,50 @@ class Operations:
                     found[device]["open_wants"] = count
         rows = [DeviceRow(**values) for values in found.values()]
         return sorted(rows, key=lambda row: (-row.last_seen, row.device))[:_MOST_DEVICES]
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """Sums over the documents of one day and one route."""
+
+    day: int
+    route: int
+    documents: int
+    pages: int
+    original_bytes: int
+    sent_bytes: int
+    work_ms: int
+    risk: float
+    doubts: int
+
+
+def _parted(cells: list[_Cell], key: Callable[[_Cell], int]) -> list[tuple[int, list[_Cell]]]:
+    """The cells by key, the lowest first."""
+    return [(value, list(those)) for value, those in groupby(sorted(cells, key=key), key)]
+
+
+def _of_route(route: int, cells: list[_Cell]) -> RouteFigures:
+    documents = sum(cell.documents for cell in cells)
+    return RouteFigures(
+        route,
+        documents,
+        pages=sum(cell.pages for cell in cells),
+        original_bytes=sum(cell.original_bytes for cell in cells),
+        sent_bytes=sum(cell.sent_bytes for cell in cells),
+        work_ms=sum(cell.work_ms for cell in cells),
+        risk=sum(cell.risk for cell in cells) / documents,
+    )
+
+
+def _of_day(day: int, cells: list[_Cell]) -> DayFigures:
+    documents = sum(cell.documents for cell in cells)
+    return DayFigures(
+        day,
+        documents,
+        escalated=sum(cell.documents for cell in cells if cell.route not in _SAVING) / documents,
+        risk=sum(cell.risk for cell in cells) / documents,
+        doubts=sum(cell.doubts for cell in cells) / documents,
+    )
 
 
 def _total(column: Any, name: str) -> sa.Label[int]:

@@ -65,6 +65,9 @@ WORK_STATES = (State.PENDING, State.RUNNING)
 """States in which an analysis is the workers' to move on."""
 
 
+_CORRECTED = sa.text("engine = 'person'")
+
+
 def _id(name: str = "analysis_id") -> sa.Column[str]:
     return sa.Column(name, sa.String(36), nullable=False)
 
@@ -246,6 +249,8 @@ versions = sa.Table(
     sa.Column("engine", sa.String(64), nullable=False),
     sa.Column("create_time", sa.BigInteger, nullable=False),
     sa.Column("interpretation", sa.LargeBinary, nullable=False),
+    # Few among many, and looked for by themselves (`reviewed`).
+    sa.Index("versions_by_person", "create_time", sqlite_where=_CORRECTED, postgresql_where=_CORRECTED),
 )
 
 # Finished analyses that still wait for the full model (`deepen_list`).

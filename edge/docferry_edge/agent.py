@@ -65,8 +65,9 @@ class Agent:
         client: Talks to the cloud.
         report: Hears of every document.
         ready: Called once the reader is loaded.
-        tell: Hears, from any thread, what the kiosk's page shows: `document` when its reading begins, then what becomes
-            known of it (`docferry_edge.work.hint_of`), `state` when that has changed, `camera` when it goes or comes.
+        tell: Hears, from any thread, what the kiosk's page shows: `captured` when the camera has taken a page,
+            `document` when its reading begins, then what becomes known of it (`docferry_edge.work.hint_of`), `state`
+            when that has changed, `camera` when it goes or comes.
         gauge: Tells how much the reader must spare the device; without one it never does.
         watch: The camera, if there is one; `look_pause_s` is the pause between two looks.
         pictures: How pictures that the cloud asks for are encoded; the defaults when None.
@@ -194,7 +195,8 @@ class Agent:
                     self._tell({"type": "camera", "state": "back"})
                 failed = False
                 if picture is not None:
-                    await asyncio.to_thread(self._keep, watch.camera.name, picture)
+                    captured_at = await asyncio.to_thread(self._keep, watch.camera.name, picture)
+                    self._tell({"type": "captured", "captured_at": captured_at})
                     self._captured.set()
                     self._changed.set()
             except (ConfigurationError, StorageFull) as error:
@@ -207,12 +209,14 @@ class Agent:
                 pause = _CAMERA_PAUSE_S
             await asyncio.sleep(pause)
 
-    def _keep(self, camera: str, picture: Picture) -> None:
+    def _keep(self, camera: str, picture: Picture) -> float:
+        """When it was captured, in Unix time."""
         now = time.time()
         name = f"camera-{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}.jpg"
         self._outbox.capture(
             source=f"camera|{camera}|{uuid.uuid4()}", file_name=name, data=picture.file(), captured_at=now
         )
+        return now
 
     async def _read_all(self) -> None:
         await self._at_desk(self._desk.ready)
@@ -253,7 +257,7 @@ class Agent:
     def _read(self, entry: Entry) -> None:
         document_id = entry.document_id
         head = {"type": "document", "document_id": document_id, "file": entry.file_name}
-        self._tell({**head, "captured_at": entry.captured_at})
+        self._tell({**head, "captured_at": entry.captured_at, "handed_in": entry.handed_in})
         attempt = self._outbox.begin_reading(document_id)
         if attempt > READ_ATTEMPTS:
             # Not read here: the cloud must see it, whatever it is that stops the reader.

@@ -23,6 +23,7 @@ class State(enum.StrEnum):
 FINAL = frozenset({State.SETTLED, State.FAILED, State.QUARANTINED})
 """States that nothing but a person's retry leaves."""
 UNSENT = (State.PACKED, State.SUBMITTED)
+_HANDED_IN = ("kiosk|", "camera|")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,11 @@ class Entry:
     timings: dict[str, float]
     error: dict[str, str]
     told: str
+
+    @property
+    def handed_in(self) -> bool:
+        """Whether it was handed in at the kiosk itself: only that is whoever's stands there."""
+        return self.source.startswith(_HANDED_IN)
 
 
 @dataclass(frozen=True, slots=True)

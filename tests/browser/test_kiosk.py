@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+import time
 from dataclasses import dataclass
 
 import pytest
@@ -37,10 +38,16 @@ class Kiosk:
     def tell(self, kind, **fields):
         self.guest.tell({"type": kind, **fields})
 
+    def scanned(self, name):
+        """A document that a watched folder brings; its id."""
+        head = {"source": f"inbox|{name}", "file_name": name, "captured_at": time.time()}
+        return self.outbox.capture(data=name.encode(), **head).document_id
+
     async def read(self, document_id, texts):
         """What the agent tells while it reads a page, up to its answer."""
-        captured_at = self.outbox.get(document_id).captured_at
-        self.tell("document", document_id=document_id, file="receipt.jpg", captured_at=captured_at)
+        entry = self.outbox.get(document_id)
+        head = {"captured_at": entry.captured_at, "handed_in": entry.handed_in}
+        self.tell("document", document_id=document_id, file="receipt.jpg", **head)
         unit = [1, 0, 0, 0, 1, 0, 0, 0, 1]
         self.tell("page", width=800, height=1200, to_frame=unit, hint="Too small: please move closer.", page=0)
         self.tell("layout", regions=[{"type": "table", "box": [0.1, 0.1, 0.9, 0.6], "score": 0.9}], page=0)
@@ -208,6 +215,36 @@ async def test_whoever_walks_away_while_a_page_is_read_leaves_nothing(open_page,
     await kiosk.read(newer.document_id, ["Other Shop"])
     await expect(page.locator("#lines li")).to_have_text(["Other Shop"])
     assert "secret" not in await page.content()
+
+
+async def test_a_watched_folder_takes_no_screen_from_a_guest(open_page, kiosk, tmp_path):
+    watched = await open_page("kiosk")
+    page = watched.page
+    await watched.goto(kiosk.url)
+    scan = kiosk.scanned("scan.jpg")
+    await kiosk.read(scan, ["of the folder"])
+    await expect(page.locator("#lines")).to_contain_text("of the folder")
+    await page.set_input_files("#file", picture_file(tmp_path))
+    await expect(page.locator("#photo")).to_be_visible()
+    own = next(entry for entry in kiosk.outbox.in_state("captured") if entry.handed_in)
+    # The folder's document is still read when the guest's photo is there, and another one comes before it.
+    kiosk.tell("line", id="r1.l1", text="of the folder", polygon=_quad(1), score=0.9, page=0)
+    await kiosk.read(kiosk.scanned("second.jpg"), ["of the folder"])
+    await kiosk.read(own.document_id, ["Corner Shop", "mine"])
+    await expect(page.locator("#lines li")).to_have_text(["Corner Shop", "mine"])
+    await expect(page.locator("#photo")).to_be_visible()
+    kiosk.packed(own.document_id, ["Corner Shop", "mine"])
+    await expect(page.locator("#doubts")).to_contain_text("mine")
+    await kiosk.read(kiosk.scanned("third.jpg"), ["of the folder"])
+    kiosk.tell("state", document_id=own.document_id, file="receipt.jpg", state="sent")
+    await expect(page.locator("#steps .done")).to_have_count(2)
+    await expect(page.locator("#doubts")).to_contain_text("mine")
+    assert "of the folder" not in await page.content()
+    # Nobody is there any more.
+    await page.locator("#leave").tap()
+    await expect(page.locator("body.idle")).to_be_visible()
+    await kiosk.read(kiosk.scanned("fourth.jpg"), ["of the folder"])
+    await expect(page.locator("#lines")).to_contain_text("of the folder")
 
 
 async def test_nothing_that_a_document_holds_is_run_on_the_kiosk(open_page, kiosk, tmp_path):

@@ -221,18 +221,20 @@ async def test_the_page_follows_a_page_laid_before_the_camera(tmp_path: Path, li
             client.stream("GET", "/preview") as pictures,
             running(tmp_path, link.port, [], **options) as outbox,
         ):
-            heard = await first(answer, 8)
+            heard = await first(answer, 9)
             assert b"--frame" in await anext(pictures.aiter_bytes())
             await until(lambda: bool(outbox.in_state(State.DELIVERED)))
     assert [event["type"] for event in heard] == [
-        *("camera", "document", "page", "layout", "lines", "line", "read", "state"),
+        *("camera", "captured", "document", "page", "layout", "lines", "line", "read", "state"),
     ]
-    assert heard[1]["file"].startswith("camera-")
-    assert heard[2]["hint"] == "Blurred: please hold still."
-    assert len(heard[2]["to_frame"]) == 9
-    assert heard[5]["text"] == "hello"
-    assert heard[7]["state"] == "packed"
-    assert heard[7]["document_id"] == heard[1]["document_id"]
+    assert heard[2]["file"].startswith("camera-")
+    assert heard[2]["captured_at"] == heard[1]["captured_at"]
+    assert heard[2]["handed_in"] is True
+    assert heard[3]["hint"] == "Blurred: please hold still."
+    assert len(heard[3]["to_frame"]) == 9
+    assert heard[6]["text"] == "hello"
+    assert heard[8]["state"] == "packed"
+    assert heard[8]["document_id"] == heard[2]["document_id"]
 
 
 async def test_a_document_that_failed_and_a_camera_that_is_away_are_told(tmp_path: Path, link, monkeypatch) -> None:

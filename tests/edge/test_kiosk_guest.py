@@ -63,7 +63,9 @@ def _read(text: str, line_id: str = "r1.l1") -> analysis_pb2.Interpretation:
 
 def begun(outbox: Outbox, document_id: str) -> dict:
     """What the agent tells when it begins to read a document."""
-    return {"type": "document", "document_id": document_id, "captured_at": outbox.get(document_id).captured_at}
+    entry = outbox.get(document_id)
+    head = {"type": "document", "document_id": document_id}
+    return {**head, "captured_at": entry.captured_at, "handed_in": entry.handed_in}
 
 
 @asynccontextmanager
@@ -219,6 +221,92 @@ async def test_what_was_captured_before_a_restart_or_comes_from_a_folder_gets_no
         await until(lambda: shown[-1]["type"] == "claim")
     claims = [event["document_id"] for event in shown if event["type"] == "claim"]
     assert claims == [own]
+
+
+def scanned(outbox: Outbox, name: str) -> str:
+    """A document that a watched folder brings."""
+    entry = outbox.capture(source=f"inbox|{name}", file_name=name, data=name.encode(), captured_at=time.time())
+    assert entry is not None
+    return entry.document_id
+
+
+async def test_a_folders_document_takes_no_screen_from_a_guest_and_has_it_again_afterwards(tmp_path: Path) -> None:
+    async with guest_of(tmp_path) as (guest, outbox, _, shown):
+        own = await guest.take("a.jpg", b"photo")
+        guest.tell(begun(outbox, own))
+        sent(outbox, own, "mine")
+        await until(lambda: shown[-1]["type"] == "claim")
+        before = len(shown)
+        scan = scanned(outbox, "scan.jpg")
+        guest.tell(begun(outbox, scan))
+        guest.tell({"type": "line", "text": "of the folder"})
+        sent(outbox, scan, "of the folder")
+        guest.tell({"type": "state", "document_id": scan, "state": "packed"})
+        # What becomes of the guest's own is told all the same, while the other is read.
+        guest.tell({"type": "state", "document_id": own, "state": "submitted"})
+        assert [event["document_id"] for event in shown[before:]] == [own]
+        await guest.correct(own, 0, "r1.l1", "put right")
+        guest.leave()
+        after = scanned(outbox, "next.jpg")
+        guest.tell(begun(outbox, after))
+        guest.tell({"type": "line", "text": "nobody is here"})
+        await until(lambda: outbox.mark("kiosk.corrections") == "[]" or shown[-1]["type"] == "line")
+    assert "of the folder" not in json.dumps(shown)
+    assert shown[-2]["document_id"] == after
+    assert shown[-1]["text"] == "nobody is here"
+
+
+@pytest.mark.parametrize("how", ["photo", "camera"])
+async def test_a_folders_document_leaves_the_screen_when_a_guest_hands_something_in(tmp_path: Path, how: str) -> None:
+    async with guest_of(tmp_path) as (guest, outbox, _, shown):
+        scan = scanned(outbox, "scan.jpg")
+        guest.tell(begun(outbox, scan))
+        if how == "photo":
+            guest.handing_in(time.time())
+        else:
+            guest.tell({"type": "captured", "captured_at": time.time()})
+        # Both are still being read: the scan, then another one, and the guest's own after them.
+        guest.tell({"type": "line", "text": "of the folder"})
+        guest.tell(begun(outbox, scanned(outbox, "second.jpg")))
+        guest.tell({"type": "line", "text": "of the folder"})
+        assert shown[1:] == [{"type": "left", "document_id": scan}]
+        own = await guest.take("a.jpg", b"photo")
+        guest.tell(begun(outbox, own))
+        guest.tell({"type": "line", "text": "mine"})
+        assert [event["type"] for event in shown[2:]] == ["document", "line"]
+        assert shown[2]["document_id"] == own
+
+
+async def test_a_guest_who_left_before_the_photo_was_there_keeps_no_screen_dark(tmp_path: Path) -> None:
+    async with guest_of(tmp_path) as (guest, outbox, _, shown):
+        handed_in = time.time()
+        guest.leave()
+        guest.handing_in(handed_in)
+        scan = scanned(outbox, "scan.jpg")
+        guest.tell(begun(outbox, scan))
+        assert [event["document_id"] for event in shown] == [scan]
+
+
+async def test_a_photo_that_cannot_be_taken_keeps_no_screen_dark(tmp_path: Path) -> None:
+    async with guest_of(tmp_path) as (guest, outbox, _, shown), page(guest) as (_, client):
+        own = {"origin": str(client.base_url).rstrip("/")}
+        assert (await client.post("/drop", content=b"", headers=own)).status_code == 400
+        scan = scanned(outbox, "scan.jpg")
+        guest.tell(begun(outbox, scan))
+        assert [event["document_id"] for event in shown] == [scan]
+
+
+async def test_a_page_that_opens_after_a_guest_has_come_is_told_nothing_of_the_folders_document(tmp_path: Path) -> None:
+    async with page() as (hub, client):
+        hub.tell({"type": "document", "document_id": "scan"})
+        hub.tell({"type": "line", "text": "of the folder"})
+        hub.tell({"type": "left", "document_id": "scan"})
+        await asyncio.sleep(0)
+        async with client.stream("GET", "/events") as answer:
+            heard = events(answer)
+            assert await anext(heard) == {"type": "camera", "present": False}
+            hub.tell({"type": "document", "document_id": "mine"})
+            assert await anext(heard) == {"type": "document", "document_id": "mine"}
 
 
 async def test_a_photo_still_on_its_way_when_its_guest_leaves_stays_theirs(tmp_path: Path) -> None:

@@ -41,8 +41,6 @@ _DOUBTFUL = 0.9
 _SENT = frozenset({State.SUBMITTED, State.DELIVERED})
 LINK_OPEN_S = 600.0
 """How long the link on the screen can be opened: whoever takes it along does so standing there."""
-_HANDED_IN = ("kiosk|", "camera|")
-"""Sources of what was handed in at the kiosk: only that may be taken along by whoever stands there."""
 
 
 class Guest:
@@ -69,8 +67,10 @@ class Guest:
         self._pause_s = pause_s
         self._seen = threading.Lock()
         self._wishes = threading.Lock()
+        # Whose reading is going on, whose story the page shows, and whether that is kept for a guest's own.
+        self._reading = ""
         self._current = ""
-        self._muted = True
+        self._present = False
         # What was captured before a restart belongs to nobody who can be known to stand here.
         self._left_at = time.time()
 
@@ -81,29 +81,48 @@ class Guest:
     def tell(self, event: Event) -> None:
         """An event from the agent, from any thread: it goes on to the page, and a new document is followed.
 
-        A document that was captured before its guest left is read all the same, but nothing of it is shown.
+        A document that was captured before its guest left is read all the same, but nothing of it is shown; nor is
+        anything of a watched folder's from the moment a guest hands something in until they leave.
         """
         with self._seen:
             kind = event["type"]
+            if kind == "captured":
+                self._arrive(float(event["captured_at"]))
+                return
             if kind == "document":
                 self._begin(event)
             # The events of a reading carry no id; they are those of the document that was told last.
-            if kind == "camera" or not (self._muted or event.get("document_id", self._current) != self._current):
+            if kind == "camera" or (self._current and event.get("document_id", self._reading) == self._current):
                 self._show(event)
+
+    def handing_in(self, captured_at: float) -> None:
+        """A guest has begun to hand something in: what the page shows of others' documents goes."""
+        with self._seen:
+            self._arrive(captured_at)
 
     def leave(self) -> None:
         """The guest has gone: nothing of their document is shown to the next one."""
         with self._seen:
             self._current = ""
-            self._muted = True
+            self._present = False
             self._left_at = time.time()
+
+    def _arrive(self, captured_at: float) -> None:
+        if self._present or captured_at <= self._left_at:
+            return
+        self._present = True
+        if self._current:
+            self._show({"type": "left", "document_id": self._current})
+            self._current = ""
 
     def _begin(self, event: Event) -> None:
         # A clock that was set back must not keep the page dark until it has caught up.
         self._left_at = min(self._left_at, time.time())
-        self._muted = float(event["captured_at"]) <= self._left_at
-        if not self._muted:
-            self._current = str(event["document_id"])
+        self._reading = str(event["document_id"])
+        own = bool(event["handed_in"])
+        if float(event["captured_at"]) > self._left_at and (own or not self._present):
+            self._current = self._reading
+            self._present = own
 
     async def take(self, name: str, data: bytes, captured_at: float | None = None) -> str:
         """Take a photo in; on return it is safe in the outbox. Gives the document's id.
@@ -179,6 +198,8 @@ class Guest:
             entry = await asyncio.to_thread(self._outbox.get, document_id)
         except NotFound:
             return
+        if document_id != self._current:
+            return
         if entry.state is not State.CAPTURED and "answer" not in shown:
             shown["answer"] = 1
             await self._show_answer(document_id)
@@ -188,8 +209,7 @@ class Guest:
         if entry.state is State.SETTLED and shown["answer"] == 1:
             shown["answer"] = 2
             await self._show_answer(document_id)
-        own = entry.source.startswith(_HANDED_IN)
-        if own and entry.analysis_id and "link" not in shown and entry.state not in FINAL - {State.SETTLED}:
+        if entry.handed_in and entry.analysis_id and "link" not in shown and entry.state not in FINAL - {State.SETTLED}:
             await self._show_link(entry, shown)
 
     async def _show_answer(self, document_id: str) -> None:

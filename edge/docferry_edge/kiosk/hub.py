@@ -113,16 +113,14 @@ class Hub:
             self._loop.call_soon_threadsafe(self._spread, self._encode(pixels))
 
     def tell(self, event: Event) -> None:
-        """An event, from any thread. One of type `document` begins a new story."""
+        """An event, from any thread. One of type `document` begins a new story, one of type `left` ends it."""
         if not self._closed:
             self._loop.call_soon_threadsafe(self._hear, event, self._guest)
 
     def forget(self) -> None:
         """The guest has gone: nothing of the story is told to who comes next. Call it within the loop."""
         self._guest += 1
-        self._story.clear()
         self._append({"type": "left"})
-        self._story.clear()
 
     def look(self) -> Frames:
         """Frames from now on.
@@ -171,9 +169,10 @@ class Hub:
     def _append(self, event: Event) -> None:
         if self._closed:
             return
-        if event["type"] == "document":
+        left = event["type"] == "left"
+        if left or event["type"] == "document":
             self._story.clear()
-        if len(self._story) < _STORY:
+        if not left and len(self._story) < _STORY:
             self._story.append(event)
         for listener in list(self._listeners):
             if not listener.put(event):

@@ -135,16 +135,23 @@ def application(hub: Hub, guest: Guest | None = None) -> ASGIApp:
 
 
 def _guest_routes(hub: Hub, guest: Guest, dropping: asyncio.Semaphore) -> list[Route]:
+    def forget() -> None:
+        guest.leave()
+        hub.forget()
+
     async def drop(request: Request) -> Response:
         # The guest may have left before all of it is here.
         handed_in = time.time()
-        # One at a time: a photo is held in memory.
-        async with dropping:
-            async with asyncio.timeout(_BODY_S):
-                data = await _body(request, MAX_PART_BYTES)
-            if not data:
-                raise InputError("the photo is empty", remedy="take it again")
-            document_id = await guest.take(request.query_params.get("name", ""), data, handed_in)
+        guest.handing_in(handed_in)
+        try:
+            # One at a time: a photo is held in memory.
+            async with dropping:
+                data = await _photo(request)
+                document_id = await guest.take(request.query_params.get("name", ""), data, handed_in)
+        except BaseException:
+            # Nothing came, perhaps because the page has gone: the screen must not wait for it.
+            forget()
+            raise
         return JSONResponse({"document_id": document_id})
 
     async def correct(request: Request) -> Response:
@@ -153,14 +160,21 @@ def _guest_routes(hub: Hub, guest: Guest, dropping: asyncio.Semaphore) -> list[R
         return JSONResponse({})
 
     async def leave(_: Request) -> Response:
-        guest.leave()
-        hub.forget()
+        forget()
         return JSONResponse({})
 
     return [
         Route(path, _told(answer), methods=["POST"])
         for path, answer in (("/drop", drop), ("/correct", correct), ("/leave", leave))
     ]
+
+
+async def _photo(request: Request) -> bytes:
+    async with asyncio.timeout(_BODY_S):
+        data = await _body(request, MAX_PART_BYTES)
+    if not data:
+        raise InputError("the photo is empty", remedy="take it again")
+    return data
 
 
 def _correction(raw: bytes) -> dict[str, Any]:

@@ -40,6 +40,24 @@ async def test_conditions_and_order_choose_what_is_listed(caller, five):
     assert (await _ids(caller, created_from=Timestamp(seconds=1 << 55)))[0] == []
 
 
+async def test_states_that_few_and_that_most_are_in_are_listed_alike_and_of_one_tenant(service, caller, five):
+    ids = [analysis.analysis_id for analysis in five]
+    done, waiting, cancelled = Analysis.STATE_SUCCEEDED, Analysis.STATE_AWAITING_PARTS, Analysis.STATE_CANCELLED
+    stranger = service.caller()
+    for states, expected in (
+        ([done], ids[:4]),
+        ([waiting], ids[4:]),
+        ([done, waiting], ids),
+        ([waiting, cancelled], ids[4:]),
+        ([cancelled], []),
+    ):
+        assert (await _ids(caller, states=states))[0] == expected[::-1], states
+        assert (await _ids(caller, states=states, document_id=five[0].document_id))[0] == expected[:1] * (
+            done in states
+        )
+        assert (await _ids(stranger, states=states))[0] == []
+
+
 @pytest.mark.parametrize("order", [0, OLDEST_FIRST])
 async def test_pages_hold_everything_once(caller, five, order):
     seen, token = [], ""

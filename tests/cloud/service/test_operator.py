@@ -19,6 +19,7 @@ from docferry.v1.operator_service_pb2_grpc import OperatorServiceStub
 from docferry_cloud import digest
 from docferry_cloud.access.rules import Scope
 from docferry_cloud.access.sessions import SESSION_S, Sessions
+from docferry_cloud.schema import State, analyses
 from tests.cloud.service.running import DEADLINE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -240,6 +241,7 @@ async def test_figures_add_up_by_route_and_by_day(caller, operator, submit):
     assert sum(day.documents for day in figures.days) == 3
     assert sum(day.escalated * day.documents for day in figures.days) == pytest.approx(1)
     assert {day.doubts for day in figures.days} == {2.0}
+    assert sum(day.risk * day.documents for day in figures.days) == pytest.approx(0.6)
     for days in (-1, 91):
         with pytest.raises(grpc.aio.AioRpcError) as failure:
             await operator("GetFigures", caller.token, days=days)
@@ -270,6 +272,13 @@ async def test_devices_are_those_with_documents_and_those_with_keys(service, cal
     assert (first.device, first.documents, first.failed) == ("kiosk", 1, 0)
     assert first.last_seen_time == done.create_time
     assert (second.device, second.HasField("last_seen_time")) == ("new-kiosk", False)
+    failed = await submit()
+    database = service.server._core.database
+    with database.write() as connection:
+        of_failed = analyses.update().where(analyses.c.analysis_id == failed.analysis_id)
+        connection.execute(of_failed.values(state=State.FAILED))
+    first, second = (await operator("ListDevices", caller.token)).devices
+    assert (first.documents, first.failed, second.failed) == (2, 1, 0)
 
 
 async def test_a_digest_survives_what_engines_say():

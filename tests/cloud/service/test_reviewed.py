@@ -1,6 +1,7 @@
 """What people's corrections say of the confidences: labels from two versions, and the curve over them."""
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,7 +10,8 @@ from docferry.v1 import operator_service_pb2 as operator_pb
 from docferry_cloud.console.charts import ENOUGH
 from docferry_cloud.console.charts import risk_curve as drawn
 from docferry_cloud.correct import PERSON
-from docferry_cloud.reviewed import Label, labels_of, risk_curve
+from docferry_cloud.database import Database
+from docferry_cloud.reviewed import Label, Reviewed, labels_of, risk_curve
 
 LABELS = st.lists(st.builds(Label, st.sampled_from([0.0, 0.3, 0.5, 0.9, 1.0]) | st.floats(0, 1), st.booleans()))
 
@@ -23,6 +25,21 @@ def version(*lines):
         if confidence is not None:
             line.confidence = confidence
     return made.SerializeToString()
+
+
+def test_corrections_are_found_without_going_through_all_versions(tmp_path):
+    database = Database(tmp_path / "store.sqlite")
+    database.create()
+    asked = []
+    with database.read() as connection:
+        engine = connection.engine
+    sa.event.listen(engine, "before_cursor_execute", lambda _c, _u, *statement: asked.append(statement[:2]))
+    assert Reviewed(database).labels("shop", 30) == []
+    (query,) = [statement for statement in asked if statement[0].startswith("SELECT")]
+    with database.read() as connection:
+        plan = [row[-1] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query[0]}", query[1])]
+    database.close()
+    assert plan[0] == "SEARCH versions USING INDEX versions_by_person (create_time>?)"
 
 
 def test_labels_are_the_lines_that_a_person_settled_and_that_had_a_confidence():

@@ -177,8 +177,12 @@ async function take(file) {
   Object.assign(now, { state: "reading", said: "" });
   try {
     const { document_id: id } = await post(`/drop?name=${encodeURIComponent(file.name)}`, file, "application/octet-stream");
-    // The event that tells of it may have come first.
-    if (!now.id) now.id = id;
+    // The event that tells of it may have come first; of a folder's document there may be a trace.
+    if (now.id !== id) {
+      clear();
+      showPhoto(file);
+      Object.assign(now, { id, state: "reading" });
+    }
     rest();
   } catch (error) {
     clear();
@@ -265,8 +269,8 @@ const HEARD = {
     at("qr").setAttribute("viewBox", `0 0 ${event.size} ${event.size}`);
     at("qr").querySelector("path").setAttribute("d", event.path);
   },
-  left() {
-    if (now.id) clear();
+  left(event) {
+    if (now.id && (event.document_id ?? now.id) === now.id) clear();
   },
 };
 
