@@ -78,6 +78,7 @@ def scanned_pdf(pages: int) -> bytes:
         grey = cv2.cvtColor(draw(Kind.PAGE, 7000 + number, Split.JUDGE).pixels, cv2.COLOR_BGR2GRAY)
         noise = np.random.default_rng(number).normal(0, 2, grey.shape)
         dull = np.clip(grey * 0.9 + 12 + noise, 0, 255).astype(np.uint8)
+        # Pressed hard enough for 200 pages to stay below the 64 MiB that a file may have.
         _, encoded = cv2.imencode(".jpg", dull, [cv2.IMWRITE_JPEG_QUALITY, 45])
         canvas.drawImage(ImageReader(io.BytesIO(encoded.tobytes())), 0, 0, *pagesizes.A4)
         canvas.showPage()

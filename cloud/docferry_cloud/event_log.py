@@ -32,7 +32,6 @@ _ANY_SUBSCRIBER = (
     .limit(1)
 )
 _APPENDED = events.insert()
-_SEVERAL = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +138,7 @@ class EventLog:
     def append_all(self, connection: sa.Connection, happenings: Sequence[Happening]) -> None:
         """`append` for several, in two statements where no tenant of them has subscriptions."""
         tenants = {"of": list({happening.tenant for happening in happenings})}
-        if len(happenings) < _SEVERAL or connection.execute(_ANY_SUBSCRIBER, tenants).first() is not None:
+        if len(happenings) < 2 or connection.execute(_ANY_SUBSCRIBER, tenants).first() is not None:
             for happening in happenings:
                 self.append(connection, happening)
         else:

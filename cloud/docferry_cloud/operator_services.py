@@ -18,7 +18,7 @@ from docferry_cloud.access.sessions import Sessions
 from docferry_cloud.analysis_rows import MICROSECONDS
 from docferry_cloud.database import Database
 from docferry_cloud.operations import Operations
-from docferry_cloud.reviewed import Reviewed, risk_curve
+from docferry_cloud.reviewed import Reviewed
 from docferry_cloud.rows import Caller
 from docferry_cloud.service import Service
 from docferry_cloud.services import Servicer, answered
@@ -72,10 +72,9 @@ class OperatorServicer(Servicer, operator_grpc.OperatorServiceServicer):
         if not 0 < days <= _MOST_DAYS:
             raise InputError(f"days is {days}", remedy=f"give 1..{_MOST_DAYS}, or 0 for {_DAYS}", field="days")
         routes, by_day = await self._database.run(self._operations.figures, caller.tenant, days)
-        documents = await self._database.run(self._reviewed.labels, caller.tenant, days)
-        labels = [label for document in documents for label in document]
-        answer = pb.GetFiguresResponse(reviewed_lines=len(labels), reviewed_documents=len(documents))
-        for point in risk_curve(labels):
+        reviewed = await self._database.run(self._reviewed.figures, caller.tenant, days)
+        answer = pb.GetFiguresResponse(reviewed_lines=reviewed.lines, reviewed_documents=reviewed.documents)
+        for point in reviewed.curve:
             answer.risk_curve.add(coverage=point.coverage, risk=point.risk, predicted=point.predicted)
         for route in routes:
             answer.routes.add(

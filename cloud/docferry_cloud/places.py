@@ -8,8 +8,6 @@ queueing, Goyal, Vin and Cheng 1996, with every analysis counted alike). Lanes c
 
 from __future__ import annotations
 
-from typing import Any
-
 import sqlalchemy as sa
 
 from docferry_cloud.schema import WORK_STATES, analyses
@@ -19,14 +17,11 @@ INTERACTIVE, BACKGROUND = 0, 1
 _TURNS = 1 << 29
 LAST = 1 << 30
 """The place behind all others."""
-_UNFINISHED = (analyses.c.state.in_(WORK_STATES), analyses.c.lane == sa.bindparam("lane"), analyses.c.turn > 0)
-_SERVED = sa.select(sa.func.min(analyses.c.turn)).where(*_UNFINISHED)
-_OWN = sa.select(sa.func.max(analyses.c.turn)).where(*_UNFINISHED, analyses.c.tenant == sa.bindparam("tenant"))
-
-
-def turns() -> tuple[sa.Select[Any], sa.Select[Any]]:
-    """Two queries, with the parameters `lane` and `tenant`: the turn being served, and the tenant's last one."""
-    return _SERVED, _OWN
+TURNS = sa.select(
+    sa.func.min(analyses.c.turn).label("served"),
+    sa.func.max(analyses.c.turn).filter(analyses.c.tenant == sa.bindparam("tenant")).label("own_turn"),
+).where(analyses.c.state.in_(WORK_STATES), analyses.c.lane == sa.bindparam("lane"), analyses.c.turn > 0)
+"""The turn that is being served in a lane, and the last one of a tenant; parameters `lane` and `tenant`."""
 
 
 def assign(connection: sa.Connection, analysis_id: str) -> None:
@@ -35,13 +30,12 @@ def assign(connection: sa.Connection, analysis_id: str) -> None:
     row = connection.execute(sa.select(analyses.c.tenant, analyses.c.lane, analyses.c.turn).where(this)).one()
     if not row.turn:
         of = {"tenant": row.tenant, "lane": row.lane}
-        served, own = (connection.execute(query, of).scalar_one() for query in turns())
-        turn = next_of(served, own)
+        turn = next_of(*connection.execute(TURNS, of).one())
         connection.execute(analyses.update().where(this).values(turn=turn))
 
 
 def next_of(served: int | None, own: int | None) -> int:
-    """The turn of a tenant's next analysis in a lane, from 1; `served` and `own` as `turns` tell them."""
+    """The turn of a tenant's next analysis in a lane, from 1; `served` and `own` as `TURNS` tells them."""
     return max(served or 1, (own or 0) + 1)
 
 

@@ -58,19 +58,29 @@ class RiskPoint:
     predicted: float
 
 
+@dataclass(frozen=True, slots=True)
+class ReviewedFigures:
+    """How many documents and lines people looked at, and the curve over these lines."""
+
+    documents: int
+    lines: int
+    curve: tuple[RiskPoint, ...]
+
+
 class Reviewed:
     """Reads what people have put right or confirmed."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def labels(self, tenant: str, days: int) -> list[list[Label]]:
-        """By document, of the newest that people corrected in the last `days` days."""
+    def figures(self, tenant: str, days: int) -> ReviewedFigures:
+        """Of the newest documents that people corrected in the last `days` days; takes tens of milliseconds."""
         since = self._database.now() - days * 86400 * MICROSECONDS
         with self._database.read() as connection:
             rows = connection.execute(_CORRECTED, {"tenant": tenant, "since": since}).all()
-        found = (labels_of(after, before) for after, before in rows)
-        return [labels for labels in found if labels]
+        found = [labels for after, before in rows if (labels := labels_of(after, before))]
+        labels = [label for document in found for label in document]
+        return ReviewedFigures(len(found), len(labels), tuple(risk_curve(labels)))
 
 
 def labels_of(after: bytes, before: bytes) -> list[Label]:

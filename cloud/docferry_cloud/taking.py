@@ -33,8 +33,6 @@ def _of_request(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
 
 # Statements are built once: building them costs more than running them.
 _EARLIER = sa.select(analyses.c.analysis_id, analyses.c.state, analyses.c.body_sha256).where(*_of_request(analyses))
-
-
 _KNOWN = sa.select(
     sa.exists().where(*_of_request(analyses)).label("repeated"),
     sa.exists().where(*_of_request(tombstones)).label("deleted"),
@@ -43,14 +41,10 @@ _KNOWN = sa.select(
 
 def _queue(*states: State) -> sa.Select[Any]:
     """How many are in `states`, of all and of a tenant, and the turns in its lane: it reads the whole queue."""
-    counted = sa.select(sa.func.count()).select_from(analyses).where(analyses.c.state.in_(states))
-    served, own_turn = places.turns()
-    return sa.select(
-        counted.scalar_subquery().label("everyones"),
-        counted.where(analyses.c.tenant == sa.bindparam("tenant")).scalar_subquery().label("own"),
-        served.scalar_subquery().label("served"),
-        own_turn.scalar_subquery().label("own_turn"),
-    )
+    own = sa.func.count().filter(analyses.c.tenant == sa.bindparam("tenant"))
+    counted = sa.select(sa.func.count().label("everyones"), own.label("own")).where(analyses.c.state.in_(states))
+    counts, turns = counted.select_from(analyses).subquery("counts"), places.TURNS.subquery("turns")
+    return sa.select(counts, turns).join_from(counts, turns, sa.true())
 
 
 _QUEUE = {State.AWAITING_PARTS: _queue(State.AWAITING_PARTS), State.PENDING: _queue(*WORK_STATES)}

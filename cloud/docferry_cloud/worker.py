@@ -31,7 +31,6 @@ from docferry_cloud.workflow import Workflows
 
 log = logging.getLogger(__name__)
 
-
 _POLITE = 5
 """Niceness of a worker beside its front end on one machine."""
 
@@ -170,6 +169,12 @@ class Worker:
             await asyncio.sleep(self._times.sweep.purge)
 
 
+def _give_way() -> None:
+    """Once: a worker that begins anew stays the same process, and would give way more and more."""
+    if os.getpriority(os.PRIO_PROCESS, 0) < _POLITE:
+        os.setpriority(os.PRIO_PROCESS, 0, _POLITE)
+
+
 async def work(
     settings: CloudSettings,
     *,
@@ -199,7 +204,7 @@ async def work(
     page = None if parent.attached else _metrics_page(core, settings)
     if parent.attached:
         # Who waits for an acknowledgement goes before who waits for an answer that takes seconds anyway.
-        os.nice(_POLITE)
+        _give_way()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

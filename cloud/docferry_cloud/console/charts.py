@@ -10,6 +10,8 @@ from docferry_cloud.console.render import moment
 WIDTH, HEIGHT = 640, 160
 _EDGE = 8
 _ROWS = 8
+ENOUGH = 30
+"""Lines that people looked at, from which on a curve says anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +29,6 @@ class Curve:
     highest: float
     first_day: str
     last_day: str
-
-
-ENOUGH = 30
-"""Lines that people looked at, from which on a curve says anything."""
 
 
 @dataclass(frozen=True, slots=True)

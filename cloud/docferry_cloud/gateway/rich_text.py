@@ -75,18 +75,19 @@ def formula(latex: str) -> Markup:
 def _formula(latex: str, *, block: bool) -> str:
     source = latex.strip()
     if not source or len(source) > LONGEST_FORMULA:
-        return _code(source)
+        return _code(source, block=block)
     try:
         # Tags in the source would come through as they are.
         made: str = convert(source.replace("<", r"\lt ").replace(">", r"\gt "), display="block" if block else "inline")
     # What is no LaTeX ends in errors of the converter's own or in any of Python's.
     except Exception:  # noqa: BLE001
-        return _code(source)
+        return _code(source, block=block)
     return made
 
 
-def _code(source: str) -> str:
-    return f"<pre><code>{html.escape(source)}</code></pre>"
+def _code(source: str, *, block: bool) -> str:
+    code = f"<code>{html.escape(source)}</code>"
+    return f"<pre>{code}</pre>" if block else code
 
 
 def _as_written(text: str) -> Markup:

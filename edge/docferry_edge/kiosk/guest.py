@@ -100,6 +100,11 @@ class Guest:
         with self._seen:
             self._arrive(captured_at)
 
+    def here_since(self, captured_at: float) -> bool:
+        """Whether no guest has left since then."""
+        with self._seen:
+            return captured_at > self._left_at
+
     def leave(self) -> None:
         """The guest has gone: nothing of their document is shown to the next one."""
         with self._seen:

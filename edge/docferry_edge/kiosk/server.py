@@ -149,8 +149,10 @@ def _guest_routes(hub: Hub, guest: Guest, dropping: asyncio.Semaphore) -> list[R
                 data = await _photo(request)
                 document_id = await guest.take(request.query_params.get("name", ""), data, handed_in)
         except BaseException:
-            # Nothing came, perhaps because the page has gone: the screen must not wait for it.
-            forget()
+            # Nothing came, perhaps because the page has gone: the screen must not wait for it. Whoever stands there by
+            # now, if this one has left, keeps what is theirs.
+            if guest.here_since(handed_in):
+                forget()
             raise
         return JSONResponse({"document_id": document_id})
 
