@@ -163,11 +163,13 @@ class Workflows:
 
     def stop(self, patience_s: float) -> None:
         """Take nothing new, wait up to `patience_s` for running bodies, and take DBOS down."""
-        self._workflow = None
+        launched, self._workflow = self._workflow is not None, None
         deadline = time.monotonic() + patience_s
         with self._idle:
             self._idle.wait_for(lambda: self._running == 0, timeout=patience_s)
-        self._wait_for_outcomes(deadline)
+        # One that never came up has its own error to tell, and asking it for anything would hide that.
+        if launched:
+            self._wait_for_outcomes(deadline)
         DBOS.destroy(destroy_registry=True)
 
     def _run(self, analysis_id: str) -> str:

@@ -74,3 +74,14 @@ async def _in_thread(function, *args):
 async def _stage(workflows, analysis_id, wanted):
     stages = await _in_thread(workflows.stages, [analysis_id])
     return stages.get(analysis_id, (None,))[0] is wanted
+
+
+def test_a_queue_that_cannot_come_up_goes_down_in_order_and_leaves_the_reason_to_tell(tmp_path):
+    (tmp_path / "workflows.sqlite").write_bytes(b"this is no database, though it is as long as a header of one" * 20)
+    workflows = Workflows(tmp_path / "workflows.sqlite", executor_id="one", concurrency=1, body=print)
+    with pytest.raises(Exception, match="not a database"):
+        workflows.start()
+    workflows.stop(1)
+    again = Workflows(tmp_path / "good.sqlite", executor_id="one", concurrency=1, body=print)
+    again.start()
+    again.stop(1)
