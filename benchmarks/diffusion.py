@@ -63,9 +63,9 @@ def by_diffusion(reader: Qwen2VLReader, threshold: float) -> Callable[[Sequence[
     def decode(crops: Sequence[Unseen]) -> list[Read]:
         found: list[Read] = []
         for start in range(0, len(crops), _BATCH):
-            for reading in read(reader, [crop.image for crop in crops[start : start + _BATCH]], options):
-                taken = len(reading.decoded.tokens) + (reading.decoded.stop_step is not None)
-                found.append(Read(reading.text, taken, reading.decoded.forwards))
+            for answer in read(reader, [crop.image for crop in crops[start : start + _BATCH]], options):
+                taken = len(answer.decoded.tokens) + (answer.decoded.stop_step is not None)
+                found.append(Read(answer.text, taken, answer.decoded.forwards))
         return found
 
     return decode

@@ -7,13 +7,12 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from platformdirs import user_cache_path
-
 from benchmarks.generator.fonts import fingerprints
 from benchmarks.generator.truth import Split
 from benchmarks.reader_model.crops import Text
 from benchmarks.reader_model.model import Shape, save
 from benchmarks.reader_model.training import Plan, Progress, Training
+from docferry.settings import user_cache
 
 BENCHMARK = Plan(steps=2000)
 """Reads amounts, dates, words and small sentences; meant for 30 minutes, 1.4 s a batch seen on a crowded machine."""
@@ -41,8 +40,8 @@ def digest(plan: Plan) -> str:
 
 
 def default_cache() -> Path:
-    """Where models are kept from run to run."""
-    return user_cache_path("docferry") / "reader-model"
+    """Where models are kept from run to run; `DOCFERRY_CACHE` moves it."""
+    return user_cache() / "reader-model"
 
 
 def reader_model(plan: Plan, cache: Path | None = None, report: Callable[[Progress], None] | None = None) -> Path:

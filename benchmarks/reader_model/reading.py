@@ -13,11 +13,14 @@ from transformers import Qwen2VLForConditionalGeneration
 from benchmarks.generator.truth import Split
 from benchmarks.reader_model.crops import draw_crop, draw_text
 from benchmarks.reader_model.training import BLOCK, Plan
-from docferry_cloud.diffusion.pictures import IMAGE, TEXT_PROMPT, Encoder
+from docferry_cloud.diffusion.pictures import IMAGE, STOPS, TEXT_PROMPT, Encoder
 from docferry_cloud.diffusion.qwen2vl import Qwen2VLReader
 
 LONGEST_ANSWER = 2 * BLOCK
 """Tokens; more than any crop holds."""
+
+ENDS = STOPS
+"""Marks that end an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ def one_by_one(reader: Qwen2VLReader, images: Sequence[Image.Image], batch: int 
 
 
 def _read(encoder: Encoder, tokens: list[int]) -> Read:
-    ends = {encoder.token(name) for name in ("<|im_end|>", "<|endoftext|>")}
+    ends = {encoder.token(name) for name in ENDS}
     length = next((index for index, token in enumerate(tokens) if token in ends), None)
     text = encoder.decode(tokens[:length])
     # Every run of the model, the prompt's among them, gives one token.

@@ -296,6 +296,24 @@ async def test_a_photo_that_cannot_be_taken_keeps_no_screen_dark(tmp_path: Path)
         assert [event["document_id"] for event in shown] == [scan]
 
 
+async def test_a_photo_of_a_guest_who_left_that_breaks_off_takes_nothing_from_the_next_one(tmp_path: Path) -> None:
+    async with guest_of(tmp_path) as (guest, outbox, _, shown), page(guest) as (_, client):
+        own = str(client.base_url).rstrip("/")
+        reader, writer = await asyncio.open_connection(client.base_url.host, client.base_url.port)
+        head = f"host: {own.removeprefix('http://')}\r\norigin: {own}\r\ncontent-length: 10\r\n"
+        writer.write(f"POST /drop HTTP/1.1\r\n{head}\r\nphoto".encode())
+        await until(lambda: guest._present)
+        assert (await client.post("/leave", headers={"origin": own})).status_code == 200
+        document_id = await guest.take("next.jpg", b"photo", time.time())
+        guest.tell(begun(outbox, document_id))
+        writer.close()
+        await writer.wait_closed()
+        # Once the page has noticed, the next photo gets its turn.
+        assert (await client.post("/drop", content=b"photo", headers={"origin": own})).status_code == 200
+        guest.tell({"type": "line", "text": "of the next one"})
+        assert shown[-1]["text"] == "of the next one"
+
+
 async def test_a_page_that_opens_after_a_guest_has_come_is_told_nothing_of_the_folders_document(tmp_path: Path) -> None:
     async with page() as (hub, client):
         hub.tell({"type": "document", "document_id": "scan"})

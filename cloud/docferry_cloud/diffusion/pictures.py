@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from PIL import Image
 from torch import Tensor
-from transformers import Qwen2Tokenizer, Qwen2VLImageProcessorPil
+
+from docferry_cloud.vlm.processor import load_processor
+from docferry_cloud.vlm.prompts import MANNERS, SYSTEM, Ask
 
 IMAGE = "<|image_pad|>"
 MASK = "<|MASK|>"
 STOPS = ("<|im_end|>", "<|endoftext|>")
-TEXT_PROMPT = "\nText Recognition:"
+TEXT_PROMPT = MANNERS[Ask.TEXT].prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +41,8 @@ class Encoder:
     """Writes prompts: a directory's tokenizer, chat template and image processor. Nothing is ever downloaded."""
 
     def __init__(self, directory: Path) -> None:
-        # By its class, not by what the directory says about itself: that might name code of its own.
-        self.tokenizer = Qwen2Tokenizer.from_pretrained(directory, padding_side="left", local_files_only=True)
-        self._images = Qwen2VLImageProcessorPil.from_pretrained(directory, local_files_only=True)
+        self.processor: Any = load_processor(directory)
+        self.tokenizer = self.processor.tokenizer
 
     def token(self, name: str) -> int:
         """The id of a mark."""
@@ -49,17 +51,17 @@ class Encoder:
     def encode(self, images: Sequence[Image.Image], prompt: str) -> Encoded:
         """One prompt for every picture."""
         content = [{"type": "image"}, {"type": "text", "text": prompt}]
-        messages = [
-            {"role": "system", "content": "You are a helpful assistant."},
-            {"role": "user", "content": content},
-        ]
-        text = str(self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False))
-        pixels = self._images(images=[image.convert("RGB") for image in images], return_tensors="pt")
-        grids: Tensor = pixels["image_grid_thw"]
-        merged = int(self._images.merge_size) ** 2
-        texts = [text.replace(IMAGE, IMAGE * (int(grid.prod()) // merged)) for grid in grids]
-        filled = self.tokenizer(texts, padding=True, return_tensors="pt", add_special_tokens=False)
-        return Encoded(filled["input_ids"], filled["attention_mask"].bool(), pixels["pixel_values"], grids)
+        messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": content}]
+        text = str(self.processor.apply_chat_template(messages, add_generation_prompt=True, tokenize=False))
+        filled = self.processor(
+            text=[text] * len(images),
+            images=[image.convert("RGB") for image in images],
+            padding=True,
+            return_tensors="pt",
+        )
+        return Encoded(
+            filled["input_ids"], filled["attention_mask"].bool(), filled["pixel_values"], filled["image_grid_thw"]
+        )
 
     def decode(self, tokens: Sequence[int]) -> str:
         """The text of an answer, its marks included: they are the answer's structure."""

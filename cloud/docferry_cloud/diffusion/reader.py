@@ -25,11 +25,11 @@ class PictureModel(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Answer:
     """What stands on one picture, and how it was decoded.
 
-    `pieces` are the answer's tokens as text, in step with `decoded.steps`; joined they may differ from `text` where a
-    character takes several tokens.
+    `pieces` are the answer's tokens as text, in step with `decoded.steps`, as a replay shows them; joined they may
+    differ from `text` where a character takes several tokens.
     """
 
     text: str
@@ -55,7 +55,7 @@ def read(
     options: Options,
     prompt: str = TEXT_PROMPT,
     cancelled: Cancelled = lambda: False,
-) -> list[Reading]:
+) -> list[Answer]:
     """Read pictures as one batch.
 
     Raises:
@@ -63,12 +63,12 @@ def read(
     """
     if not images:
         return []
-    answers = decode(model.start(model.encoder.encode(images, prompt)), options, cancelled)
+    found = decode(model.start(model.encoder.encode(images, prompt)), options, cancelled)
     return [
-        Reading(
-            model.encoder.decode(answer.tokens),
-            tuple(model.encoder.decode([token]) for token in answer.tokens),
-            answer,
+        Answer(
+            model.encoder.decode(decoded.tokens),
+            tuple(model.encoder.decode([token]) for token in decoded.tokens),
+            decoded,
         )
-        for answer in answers
+        for decoded in found
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -43,10 +44,14 @@ class _Caller:
 
 @dataclass(slots=True, eq=False)
 class Waiting:
-    """One question that waits; `reply` is set once it has been worked on. `cancelled` never raises."""
+    """One question that waits; `reply` is set once it has been worked on. `cancelled` never raises.
+
+    `since` is when it came, in seconds of the monotonic clock.
+    """
 
     question: Question
     cancelled: Cancelled
+    since: float
     reply: Reply | None = None
 
 
@@ -56,13 +61,17 @@ class Batches:
     Args:
         run: Answers a batch; called by one thread at a time.
         size: Questions in one batch, at most.
+        patience_s: How long the oldest question waits, from when it came, for others to fill its batch. Without it the
+            first of several callers who come together would be answered alone.
     """
 
-    def __init__(self, run: Callable[[Sequence[Waiting]], Sequence[Reply]], size: int) -> None:
+    def __init__(self, run: Callable[[Sequence[Waiting]], Sequence[Reply]], size: int, patience_s: float = 0.0) -> None:
         self._run = run
         self._size = size
+        self._patience_s = patience_s
         self._waiting: list[Waiting] = []
         self._lock = threading.Lock()
+        self._more = threading.Condition(self._lock)
         self._turn = threading.Lock()
 
     def ask(self, questions: Sequence[Question], cancelled: Cancelled) -> list[Reply]:
@@ -75,9 +84,11 @@ class Batches:
         """
         caller = _Caller(cancelled)
         caller.check()
-        mine = [Waiting(question, caller.left) for question in questions]
-        with self._lock:
+        now = time.monotonic()
+        mine = [Waiting(question, caller.left, now) for question in questions]
+        with self._more:
             self._waiting += mine
+            self._more.notify_all()
         try:
             while any(waiting.reply is None for waiting in mine):
                 with self._turn:
@@ -92,8 +103,11 @@ class Batches:
 
     def _work(self) -> None:
         """Answer one batch, whoever asked."""
-        with self._lock:
+        with self._more:
             batch = _batch(self._waiting, self._size)
+            while 0 < len(batch) < self._size and (left := batch[0].since + self._patience_s - time.monotonic()) > 0:
+                self._more.wait(left)
+                batch = _batch(self._waiting, self._size)
             taken = set(map(id, batch))
             self._waiting = [waiting for waiting in self._waiting if id(waiting) not in taken]
         if not batch or self._answer(batch):

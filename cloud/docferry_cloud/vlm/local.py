@@ -40,21 +40,23 @@ class Options:
         quantize: A name in `QUANTIZE`; `int8` holds the linear layers as 8-bit integers and computes in `dtype`.
         batch: Questions answered together, at most.
         threads: Of one calculation; 0 leaves torch its own choice.
+        patience_s: How long a question waits for others to share its batch; little beside one run of the model.
     """
 
     dtype: str = "auto"
     quantize: str = "none"
     batch: int = 4
     threads: int = 0
+    patience_s: float = 0.005
 
 
 class LocalModel:
     """A model of Qwen2-VL's architecture. Safe to use from several threads; `load` makes one."""
 
-    def __init__(self, model: Any, processor: Any, provenance: str, batch: int) -> None:
+    def __init__(self, model: Any, processor: Any, provenance: str, options: Options) -> None:
         self._model = model
         self._processor = processor
-        self._batches = Batches(self._answer, batch)
+        self._batches = Batches(self._answer, options.batch, options.patience_s)
         self.provenance = provenance
         self.forwards = 0
 
@@ -93,12 +95,18 @@ class LocalModel:
         model.eval()
         if options.quantize == "int8":
             quantize_int8(model)
-        made = cls(model, processor, f"cloud:vlm-{_name(directory)}@{weights_hash(directory)[:6]}", options.batch)
+        made = cls(model, processor, f"cloud:vlm-{_name(directory)}@{weights_hash(directory)[:6]}", options)
         # The first answer pays for lazy set-up; and a model that cannot answer at all is found out here.
         (ready,) = made.ask([Question(Ask.FREE, None, text="ready?", tokens=1)], lambda: False)
         if ready.failure:
             raise ModelError(f"{directory}: the model cannot answer", remedy="the log says why")
         return made
+
+    @property
+    def network(self) -> torch.nn.Module:
+        """The weights as they are held."""
+        network: torch.nn.Module = self._model
+        return network
 
     def ask(self, questions: Sequence[Question], cancelled: Cancelled) -> list[Reply]:
         """Answer, together with what others ask at the same time; see `Model.ask`.
@@ -198,6 +206,23 @@ def quantize_int8(model: torch.nn.Module) -> None:
         Int8WeightOnlyConfig(),
         filter_fn=lambda module, name: isinstance(module, torch.nn.Linear) and "lm_head" not in name,
     )
+
+
+def linear_bytes(model: torch.nn.Module) -> int:
+    """What the weights of the linear layers take in memory, the head left out as in `quantize_int8`."""
+    import torch
+
+    return sum(
+        _bytes(module.weight)
+        for name, module in model.named_modules()
+        if isinstance(module, torch.nn.Linear) and "lm_head" not in name
+    )
+
+
+def _bytes(weight: torch.Tensor) -> int:
+    """Of a tensor, or of the parts that a quantised one is made of."""
+    names: list[str] | None = getattr(weight, "tensor_data_names", None)
+    return sum(_bytes(getattr(weight, name)) for name in names) if names else weight.nbytes
 
 
 def weights_hash(directory: Path) -> str:

@@ -17,7 +17,7 @@ def load_processor(directory: Path) -> ProcessorMixin:
     The library's own class asks for a video processor, and that one for torchvision. Padding on the right, which a
     directory may state, makes every row but the longest of a batch wrong without a word.
     """
-    from transformers import AutoTokenizer, ProcessorMixin, Qwen2VLProcessor
+    from transformers import ProcessorMixin, Qwen2Tokenizer, Qwen2VLProcessor
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
     class PictureProcessor(Qwen2VLProcessor):
@@ -30,9 +30,8 @@ def load_processor(directory: Path) -> ProcessorMixin:
             plain: Any = ProcessorMixin.__init__
             plain(self, image_processor, tokenizer, chat_template=chat_template)
 
-    tokenizer = AutoTokenizer.from_pretrained(
-        directory, local_files_only=True, trust_remote_code=False, padding_side="left"
-    )
+    # By its class, not by what the directory says about itself: that might name code of its own.
+    tokenizer = Qwen2Tokenizer.from_pretrained(directory, local_files_only=True, padding_side="left")
     tokenizer.padding_side = "left"
     pictures = Qwen2VLImageProcessorPil.from_pretrained(directory, local_files_only=True)
     template = tokenizer.chat_template or _older_template(directory)

@@ -13,6 +13,7 @@ from torch import nn
 from torch.nn import functional
 
 from benchmarks.diffusion import by_autoregression, by_diffusion, measured, shuffled
+from benchmarks.reader_model import reading
 from benchmarks.reader_model import training as trainings
 from benchmarks.reader_model.build import TEST, digest, reader_model
 from benchmarks.reader_model.crops import CHARACTERS, LONGEST, UNIT, Text, draw_crop, draw_text, held_out, to_grid
@@ -156,11 +157,29 @@ def test_shuffling_keeps_the_words_and_changes_their_order():
         assert sorted(other.split()) == ["early", "lamp", "opens"]
 
 
-def test_one_by_one_is_counted_up_to_the_end(tiny):
+def test_one_by_one_is_counted_up_to_the_end(tiny, monkeypatch):
+    """The model's own runs, counted beside it; whoever ends early in a batch is not charged for the others."""
     reader = Qwen2VLReader.load(tiny, block_length=BLOCK)
+    runs = []
+    head = reader.model.lm_head.register_forward_hook(lambda *_: runs.append(1))
     images = [crop.image for crop in unseen_crops(TEST, 3)]
-    for read in one_by_one(reader, images):
-        assert read.tokens == read.forwards >= 1
+    (whole,) = one_by_one(reader, images[:1])
+    assert (whole.tokens, whole.forwards) == (len(runs), len(runs))
+    head.remove()
+    # What the model says third becomes an end mark too: the answer is cut there, and costs no more than that.
+    said = reader.model.generate
+    third = []
+
+    def spied(**inputs):
+        output = said(**inputs)
+        third.append(int(output[0, inputs["input_ids"].shape[1] + 2]))
+        return output
+
+    monkeypatch.setattr(reader.model, "generate", spied)
+    one_by_one(reader, images[:1])
+    monkeypatch.setattr(reading, "ENDS", (reader.encoder.tokenizer.convert_ids_to_tokens(third[0]),))
+    (cut,) = one_by_one(reader, images[:1])
+    assert 1 <= cut.tokens == cut.forwards <= 3 < whole.tokens
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ from docferry_cloud.console.charts import ENOUGH
 from docferry_cloud.console.charts import risk_curve as drawn
 from docferry_cloud.correct import PERSON
 from docferry_cloud.database import Database
-from docferry_cloud.reviewed import Label, Reviewed, labels_of, risk_curve
+from docferry_cloud.reviewed import Label, Reviewed, ReviewedFigures, labels_of, risk_curve
 
 LABELS = st.lists(st.builds(Label, st.sampled_from([0.0, 0.3, 0.5, 0.9, 1.0]) | st.floats(0, 1), st.booleans()))
 
@@ -34,7 +34,7 @@ def test_corrections_are_found_without_going_through_all_versions(tmp_path):
     with database.read() as connection:
         engine = connection.engine
     sa.event.listen(engine, "before_cursor_execute", lambda _c, _u, *statement: asked.append(statement[:2]))
-    assert Reviewed(database).labels("shop", 30) == []
+    assert Reviewed(database).figures("shop", 30) == ReviewedFigures(0, 0, ())
     (query,) = [statement for statement in asked if statement[0].startswith("SELECT")]
     with database.read() as connection:
         plan = [row[-1] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query[0]}", query[1])]

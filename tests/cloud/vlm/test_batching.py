@@ -99,3 +99,43 @@ def test_whoever_has_left_before_asks_nothing():
     with pytest.raises(EngineError, match="cancelled"):
         Batches(model, 4).ask([question()], lambda: True)
     assert model.batches == []
+
+
+def test_callers_who_come_together_are_answered_together():
+    """Nobody is at work yet, so the first of them waits for the others; a full batch waits no longer."""
+    model = Fragile()
+    batches = Batches(model, 16, patience_s=DEADLINE)
+    together = threading.Barrier(16)
+    replies = {}
+
+    def ask(shade):
+        together.wait(DEADLINE)
+        replies[shade] = batches.ask([question(shade)], never)[0].text
+
+    threads = [threading.Thread(target=ask, args=(shade,)) for shade in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(DEADLINE)
+    assert [sorted(batch) for batch in model.batches] == [list(range(16))]
+    assert replies == {shade: str(shade) for shade in range(16)}
+
+
+def test_who_comes_alone_is_answered_when_patience_ends():
+    model = Fragile()
+    (reply,) = Batches(model, 16, patience_s=0.01).ask([question(3)], never)
+    assert reply.text == "3"
+    assert model.batches == [[3]]
+
+
+def test_other_prompts_and_other_sizes_go_into_batches_of_their_own():
+    model = Fragile()
+    small, large = np.full((28, 28, 3), 1, np.uint8), np.full((280, 280, 3), 2, np.uint8)
+    asked = [
+        Question(Ask.TEXT, small),
+        Question(Ask.TEXT, large),
+        Question(Ask.TABLE, small),
+        Question(Ask.TEXT, small),
+    ]
+    assert [reply.text for reply in Batches(model, 16).ask(asked, never)] == ["1", "2", "1", "1"]
+    assert model.batches == [[1, 1], [2], [1]]

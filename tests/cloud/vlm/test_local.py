@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from docferry.errors import EngineError, ModelError
-from docferry_cloud.vlm.local import LocalModel, Options
+from docferry_cloud.vlm.local import LocalModel, Options, linear_bytes
 from docferry_cloud.vlm.model import Question
 from docferry_cloud.vlm.prompts import Ask
 from tests.cloud.vlm.tiny_model import FORMULA, FREE, LAYOUT, PICTURE, TABLE, TEXT
@@ -155,25 +155,10 @@ def test_questions_of_several_callers_share_a_batch(model):
 
 
 def test_eight_bit_weights_answer_alike_in_a_quarter_of_the_room(model, model_directory):
-    import torch
-
     small = LocalModel.load(model_directory, Options(quantize="int8"))
     asked = questions(*ANSWERS)
     assert [reply.text for reply in small.ask(asked, never)] == [reply.text for reply in model.ask(asked, never)]
-
-    def linear_bytes(held):
-        layers = [m for n, m in held._model.named_modules() if isinstance(m, torch.nn.Linear) and "lm_head" not in n]
-        return sum(_bytes(layer.weight) for layer in layers)
-
-    assert linear_bytes(small) <= 0.35 * linear_bytes(model)
-
-
-def _bytes(weight) -> int:
-    """Of a tensor, or of the parts that a quantised one is made of."""
-    names = getattr(weight, "tensor_data_names", None)
-    if names:
-        return sum(getattr(weight, name).nbytes for name in names)
-    return weight.nbytes
+    assert linear_bytes(small.network) <= 0.35 * linear_bytes(model.network)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
