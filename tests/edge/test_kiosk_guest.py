@@ -299,7 +299,8 @@ async def test_a_photo_that_cannot_be_taken_keeps_no_screen_dark(tmp_path: Path)
 async def test_a_photo_of_a_guest_who_left_that_breaks_off_takes_nothing_from_the_next_one(tmp_path: Path) -> None:
     async with guest_of(tmp_path) as (guest, outbox, _, shown), page(guest) as (_, client):
         own = str(client.base_url).rstrip("/")
-        reader, writer = await asyncio.open_connection(client.base_url.host, client.base_url.port)
+        assert (await client.get("/")).status_code == 200
+        _, writer = await asyncio.open_connection(client.base_url.host, client.base_url.port)
         head = f"host: {own.removeprefix('http://')}\r\norigin: {own}\r\ncontent-length: 10\r\n"
         writer.write(f"POST /drop HTTP/1.1\r\n{head}\r\nphoto".encode())
         await until(lambda: guest._present)
