@@ -84,17 +84,22 @@ async def test_when_the_service_stops_streams_end_and_who_waits_is_told_where_to
             body = {"image": base64.b64encode(small_png).decode()}
             reading = asyncio.ensure_future(client.post("/v1/read", json=body))
 
+            told = asyncio.Event()
+
             async def listen():
                 async with client.stream("GET", "/v1/events") as events:
-                    return [line async for line in events.aiter_lines()]
+                    async for line in events.aiter_lines():
+                        if line.startswith("data:"):
+                            told.set()
 
             listening = asyncio.ensure_future(listen())
             await until(lambda: len(watchers.get("local", ())) == 2)
+            await until(told.is_set)
             stopping = asyncio.ensure_future(server.stop())
             answer = await reading
             assert answer.status_code == 202
             assert answer.json()["next"]["events"]
-            assert any(line.startswith("data:") for line in await listening)
+            await listening
     finally:
         hold.set()
         await (stopping or server.stop())

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -12,6 +13,7 @@ from docferry.v1 import envelope_pb2
 from docferry.v1 import subscription_service_pb2 as subscription_pb
 from docferry_cloud.database import Database
 from docferry_cloud.metrics import TABLE, cloud_metrics
+from tests.cloud.service.running import QUICK
 
 
 def free_port() -> int:
@@ -37,7 +39,9 @@ async def test_a_scrape_tells_what_really_happened(
     tmp_path, running, database_url, make_envelope, make_part, large_picture, receiver, until
 ):
     port = free_port()
-    settings = {"metrics_port": port, "database": database_url(), "remember": True}
+    # Health holds as long as the lease, and a busy machine may well forget this process for a second.
+    times = replace(QUICK, sweep=replace(QUICK.sweep, lease=60.0))
+    settings = {"metrics_port": port, "database": database_url(), "remember": True, "times": times}
     async with running(tmp_path, **settings) as service:
         caller = service.caller()
         subscription = subscription_pb.Subscription(url=receiver.url)
@@ -55,6 +59,7 @@ async def test_a_scrape_tells_what_really_happened(
         part = make_part(large_picture, kind=envelope_pb2.PART_KIND_ORIGINAL, inline=False)
         waits = await caller.submit(make_envelope(parts=[part], structure=None))
         await until(lambda: service.server.metrics.value("docferry_delivery_attempts_total", outcome="received") == 5)
+        await until(lambda: service.server.metrics.value("docferry_healthy") == 1)
         seen = await scraped(port)
         assert seen["docferry_submit_seconds_count", "new"] == 3
         assert seen["docferry_submit_seconds_count", "repeated"] == 1
