@@ -88,7 +88,12 @@ SETTINGS: tuple[Setting, ...] = (
         "A worker process older than this finishes or gives back what it does and begins anew; 0 never",
         minimum=0,
     ),
-    Setting("engine.recycle_mb", 3072, "The same for one that holds more memory than this; 0 never", minimum=0),
+    Setting(
+        "engine.recycle_mb",
+        3072,
+        "The same for one that has grown by more than this since its engine was loaded; 0 never",
+        minimum=0,
+    ),
     Setting("engine.recycle_documents", 0, "The same for one that has read so many documents; 0 never", minimum=0),
     Setting(
         "engine.remember",

@@ -190,8 +190,8 @@ async def work(
         parent: To the front end that started this process; with it gone the work ends too. Its page shows the metrics.
 
     Returns:
-        Whether the process is older or larger than the settings allow: it has given back what it had not finished, and
-        is to be begun anew.
+        Whether the process is older or has grown more than the settings allow: it has given back what it had not
+        finished, and is to be begun anew.
 
     Raises:
         ConfigurationError: The database or the object store cannot be used.
@@ -302,19 +302,22 @@ async def _watch_health(worker: Worker, metrics: Metrics, pause_s: float) -> Non
 
 
 async def _outgrown(worker: Worker, settings: CloudSettings, pause_s: float) -> None:
-    """Wait until this process is older or larger, or has read more, than allowed; for ever if nothing bounds it."""
-    began = time.monotonic()
+    """Wait until this process is older, has grown or has read more than allowed; for ever if nothing bounds it.
+
+    It is with its engine loaded, whose weights are not what it grew by: a large model must not begin anew for ever.
+    """
+    began, loaded_mb = time.monotonic(), own_memory_mb()
     while True:
         await asyncio.sleep(pause_s)
-        age_s, memory_mb = time.monotonic() - began, resident_mb()
+        age_s, grown_mb = time.monotonic() - began, own_memory_mb() - loaded_mb
         worn = 0 < settings.recycle_documents <= worker.documents
-        if worn or 0 < settings.recycle_s < age_s or 0 < settings.recycle_mb < memory_mb:
+        if worn or 0 < settings.recycle_s < age_s or 0 < settings.recycle_mb < grown_mb:
             read, hours = worker.documents, age_s / 3600
-            log.warning("to be begun anew after %.1f h and %d documents, at %d MB", hours, read, memory_mb)
+            log.warning("to be begun anew after %.1f h and %d documents, grown by %d MB", hours, read, grown_mb)
             return
 
 
-def resident_mb() -> int:
-    """Memory of this process that is in RAM now."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") >> 20
+def own_memory_mb() -> int:
+    """Memory of this process that is in RAM now and that no file backs: mapped weights can be had from their file."""
+    resident, of_files = map(int, Path("/proc/self/statm").read_text(encoding="ascii").split()[1:3])
+    return (resident - of_files) * os.sysconf("SC_PAGE_SIZE") >> 20
